@@ -1,0 +1,39 @@
+import type { CAPACITY } from './limits.ts';
+import type { EngineName, PlacementName } from './run/types.ts';
+
+export type CapacityName = keyof typeof CAPACITY;
+
+/** Configuration after parsing, defaults and checks; frozen. `adapters/config.ts` makes it and nothing else does. */
+export interface CompiledConfig {
+  /** File it came from; undefined when only defaults apply. */
+  readonly file: string | undefined;
+  readonly profile: 'development' | 'production';
+  /** Absolute; 0700. */
+  readonly stateDir: string;
+  readonly engine: EngineName;
+  readonly placement: PlacementName;
+  /** How many runs of one user may be active at once. `serialize` is 1. */
+  readonly runsPerUser: number;
+  readonly harness: string;
+  readonly model: { readonly gateway: 'scripted'; readonly scenario: string };
+  readonly policy: {
+    /** Bundle root: `policies/` of the package unless given. */
+    readonly dir: string;
+  };
+  readonly capacity: Readonly<Record<CapacityName, number>>;
+  readonly tenants: Readonly<Record<string, TenantConfig>>;
+}
+
+export interface TenantConfig {
+  readonly placement: PlacementName | undefined;
+  readonly users: Readonly<Record<string, { readonly placement: PlacementName | undefined }>>;
+}
+
+/** The one rule of switching: run → user → tenant → global. */
+export function placementFor(
+  config: CompiledConfig,
+  who: { tenant: string; user: string; run?: PlacementName | undefined },
+): PlacementName {
+  const tenant = config.tenants[who.tenant];
+  return who.run ?? tenant?.users[who.user]?.placement ?? tenant?.placement ?? config.placement;
+}

@@ -1,0 +1,50 @@
+import type { Json } from './json.ts';
+
+/** Every kind of event, past tense; data holds ids, codes and digests, never a secret and never raw output. */
+export const EVENT_TYPES = {
+  'user.added': 'a user was made',
+  'user.token_issued': 'a bearer token was issued',
+  'message.posted': 'a message was appended to a thread',
+  'run.queued': 'a run waits for a claim',
+  'run.claimed': 'an attempt took the lease',
+  'run.placed': 'the attempt has a seat',
+  'run.reclaimed': 'an attempt was lost; the run goes back to the queue',
+  'run.parked': 'the run waits at a gate',
+  'run.woken': 'the gate opened',
+  'run.completed': 'the run ended well',
+  'run.failed': 'the run ended badly; the code says why',
+  'run.cancelling': 'cancellation was asked for',
+  'run.cancelled': 'the run was cancelled',
+  'run.steered': 'a steering message was added',
+  'run.progress': 'the executor reported progress',
+  'call.dispatched': 'a call was allowed and handed over',
+  'call.completed': 'a call ended',
+  'call.denied': 'policy or floor refused a call; nothing was executed',
+  'call.unknown': 'the end of a call is not known',
+  'call.resolved': 'a person ended an unknown call',
+  'call.refused': 'a call was refused before policy: malformed, unknown, stale',
+  'membrane.refused': 'a request of a sandbox was refused before it became a call',
+  'sandbox.started': 'a sandbox was made',
+  'sandbox.stopped': 'a sandbox ended',
+  'sandbox.recycled': 'a sandbox was thrown away for a new one',
+  'delivery.sent': 'a reply reached its channel',
+  'delivery.unknown': 'whether a reply reached its channel is not known',
+  'policy.loaded': 'rules or data were loaded',
+  'policy.reload_failed': 'rules or data were refused; the last good ones stay',
+} as const;
+
+export type EventType = keyof typeof EVENT_TYPES;
+
+export interface NewEvent {
+  readonly type: EventType;
+  readonly tenant?: string;
+  readonly thread?: string;
+  readonly run?: string;
+  readonly data: { readonly [key: string]: Json };
+}
+
+export interface KernelEvent extends NewEvent {
+  /** Position in the log, from 1, without gaps. */
+  readonly cursor: number;
+  readonly atMs: number;
+}

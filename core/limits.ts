@@ -1,0 +1,69 @@
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/**
+ * Every ceiling of the kernel in one table. `safety` bounds are fixed: each is enforced before allocation, and beyond it the request is
+ * refused with the named code. `capacity` bounds are defaults which config may raise.
+ */
+export const SAFETY = {
+  /** Membrane request body (code `body_too_large`). */
+  membraneBodyBytes: 1 * MiB,
+  /** JSON nesting of a membrane body (code `body_too_deep`). */
+  membraneDepth: 32,
+  /** Open connections of one sandbox socket; further ones are closed at once. */
+  membraneConnections: 16,
+  /** Requests per second of one sandbox socket; the excess is paused before any parse, not answered. */
+  membraneRequestsPerSecond: 400,
+  /** Burst above that rate. */
+  membraneBurst: 200,
+  /** A request with a failed token draws this many requests from the bucket. */
+  failedTokenCost: 10,
+  /** Request head (code from the HTTP parser: 431). */
+  membraneHeaderBytes: 8 * KiB,
+  /** Policy input (deny `input_out_of_bounds`). */
+  policyInputBytes: 64 * KiB,
+  policyInputElements: 1000,
+  policyInputDepth: 32,
+  policyDeadlineMs: 5,
+  policyMemoryBytes: 64 * MiB,
+  /** Output of one command, both streams each (obligation `output_limit` may lower it). */
+  outputBytes: 1 * MiB,
+  outputFloorBytes: 1 * KiB,
+  /** argv of one command. */
+  argvItems: 256,
+  argvBytes: 128 * KiB,
+  /** One file read or write. */
+  fileBytes: 512 * KiB,
+  /** One checkpoint. */
+  checkpointBytes: 768 * KiB,
+  /** One message. */
+  messageBytes: 256 * KiB,
+  /** Calls of one run, denied ones included (code `budget_exhausted`). */
+  callsPerRun: 2000,
+  /** Unix socket path (the kernel's sun_path is 108). */
+  socketPathBytes: 100,
+} as const;
+
+export const CAPACITY = {
+  /** Default length of a captured output stream. */
+  outputDefaultBytes: 64 * KiB,
+  leaseMs: 30 * SECOND,
+  heartbeatMs: 5 * SECOND,
+  /** Claims of one run that ended without its executor exiting, before the run fails. */
+  reclaims: 3,
+  commandTimeoutMs: 120 * SECOND,
+  commandTimeoutMaxMs: 600 * SECOND,
+  /** From claim to the run's hard end. */
+  runDeadlineMs: 30 * MINUTE,
+  cancelGraceMs: 5 * SECOND,
+  /** Runs this kernel executes at once. */
+  concurrentRuns: 8,
+  /** Messages given to an executor as context. */
+  contextMessages: 50,
+  /** A sandbox that no run used for so long is stopped. */
+  sandboxIdleMs: 30 * MINUTE,
+  sandboxStartMs: 20 * SECOND,
+  policyPollMs: 500,
+} as const;

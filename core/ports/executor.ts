@@ -1,0 +1,19 @@
+import type { CallScope } from '../capability/types.ts';
+import type { ExecutorOutcome } from '../run/types.ts';
+
+/**
+ * Runs one claimed run to its next stop. `core/run/execute-run.ts` is its only caller.
+ *
+ * - X1 it works through membrane operations only; it sends no scope and no actor.
+ * - X2 the outcome is `exited` with the executor's own claim, or `lost`; it never rejects for what the executor did.
+ * - X3 after an abort it ends within the cancel grace, else it is ended and reported `lost`.
+ */
+export interface Executor {
+  execute(task: ExecutorTask): Promise<ExecutorOutcome>;
+}
+
+export interface ExecutorTask {
+  readonly scope: CallScope;
+  readonly harness: string;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,68 @@
+import type { CallScope } from '../capability/types.ts';
+import type { Owner } from '../ids.ts';
+import type { ClaimedRun, EngineName, PlacementName } from '../run/types.ts';
+import type { Executor } from './executor.ts';
+
+/**
+ * Where executor and tools live. One adapter per placement, all over the same sandbox engine.
+ *
+ * - P1 `seat` adopts, starts or creates what the run needs, and answers only when the executor can take the run.
+ * - P2 a seat belongs to the run's own actor: the workspace derives from (tenant, actor) by one function.
+ * - P3 `release` leaves exactly what the placement promises: `persistent-per-user` and `host-loop-shell` the sandbox, `disposable-per-run` only the workspace.
+ * - P4 `recycle` ends the owner's sandbox with everything in it; when it resolves no process of it is alive (the engine's proof, not the guest's).
+ */
+export interface Placement {
+  readonly name: PlacementName;
+  seat(run: ClaimedRun, harness: string): Promise<Seat>;
+  /** Ends what an earlier attempt of this run may have left. Called before the ledger is judged. */
+  recycle(run: { readonly id: string } & Owner): Promise<void>;
+}
+
+export interface Seat {
+  readonly engine: EngineName;
+  readonly wall: string;
+  /** Generation of the sandbox that serves this run. */
+  readonly sandbox: string;
+  /** True when a sandbox had to be made for it. */
+  readonly cold: boolean;
+  readonly executor: Executor;
+  /** Runs a permitted command or file operation in the sandbox on the kernel's behalf (`host-loop-shell`, and `fs.*`). */
+  readonly tools: SandboxTools;
+  /** `healthy` is false when the executor was lost: what remains is thrown away. */
+  release(healthy: boolean): Promise<void>;
+}
+
+export interface SandboxTools {
+  exec(command: ToolCommand, signal: AbortSignal): Promise<import('../capability/types.ts').CommandOutcome>;
+  file(operation: FileOperation, signal: AbortSignal): Promise<FileResult>;
+}
+
+export interface ToolCommand {
+  readonly argv: readonly string[];
+  readonly cwd?: string;
+  readonly env?: { readonly [name: string]: string };
+  readonly stdin?: string;
+  readonly timeoutMs: number;
+  readonly outputBytes: number;
+  readonly background?: boolean;
+}
+
+export type FileOperation =
+  | { readonly op: 'read'; readonly path: string; readonly maxBytes: number }
+  /** `body` is base64 when `encoding` says so, else UTF-8 text. */
+  | { readonly op: 'write'; readonly path: string; readonly body: string; readonly encoding: 'utf8' | 'base64'; readonly append?: boolean }
+  | { readonly op: 'list'; readonly path: string; readonly maxEntries: number };
+
+export type FileResult =
+  | { readonly op: 'read'; readonly body: string; readonly encoding: 'utf8' | 'base64'; readonly size: number; readonly truncated: boolean }
+  | { readonly op: 'write'; readonly size: number }
+  | {
+      readonly op: 'list';
+      readonly entries: readonly { readonly name: string; readonly kind: 'file' | 'directory' | 'link' | 'other'; readonly size: number }[];
+      readonly truncated: boolean;
+    };
+
+/** The pipeline asks the placement's seat only through this map of live runs. */
+export interface Seats {
+  find(run: string): { readonly seat: Seat; readonly scope: CallScope } | undefined;
+}

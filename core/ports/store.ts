@@ -1,0 +1,233 @@
+import type { CallKey, CapabilityName, EffectClass, Reason } from '../capability/types.ts';
+import type { KernelEvent, NewEvent } from '../events.ts';
+import type { Json } from '../json.ts';
+import type { Decision } from '../policy/types.ts';
+import type {
+  Attempt,
+  AttemptRef,
+  ClaimedRun,
+  EngineName,
+  Gate,
+  Message,
+  Origin,
+  PlacementName,
+  Role,
+  Run,
+  RunState,
+  Thread,
+  User,
+} from '../run/types.ts';
+
+/**
+ * Durable state, the one source of truth. Every method is one transaction; it has happened, synchronously durable, when its promise resolves.
+ *
+ * - S1 `claim` gives one run to one holder with a fence one higher than before; never a run whose thread has an active run,
+ *   never more than `perUser` active runs of one user, oldest message first.
+ * - S2 every write that takes an `AttemptRef` is refused with `stale_fence` unless that attempt is the run's current one and the run is
+ *   `running` or `cancelling`; nothing is changed then.
+ * - S3 a transition that `TRANSITIONS` does not list is refused with `illegal_transition`.
+ * - S4 an expired lease is reclaimed by `expire` only: back to `queued` while the reclaim budget lasts, else `failed`; a cancelling run ends `cancelled`.
+ * - S5 a ledger row is opened once per key; again under the same digest it tells the row's state, under another digest `nondeterministic`.
+ * - S6 a permit is claimed once and closed once, by compare-and-swap, before its deadline.
+ * - S7 `judge` leaves no row of the run `dispatched`: `once` → `unknown`, others → `prepared`.
+ * - S8 events have a gapless, growing cursor, and the event of a write is durable with it.
+ * - S9 text that the database would change (NUL, lone surrogate) is refused with `text_unstorable`.
+ * - S10 a checkpoint that does not match its checksum is refused with `checkpoint_damaged`; `latest` then gives the previous good one when the
+ *   ledger is at or after it.
+ */
+export interface Store {
+  readonly users: UserStore;
+  readonly threads: ThreadStore;
+  readonly runs: RunStore;
+  readonly calls: CallStore;
+  readonly checkpoints: CheckpointStore;
+  readonly events: EventStore;
+  close(): Promise<void>;
+}
+
+export interface UserStore {
+  /** @throws StoreError `conflict` when the user exists. The slice is the lowest free one. */
+  add(user: { tenant: string; name: string; roles: readonly Role[]; nowMs: number }): Promise<User>;
+  get(tenant: string, name: string): Promise<User | undefined>;
+  list(tenant?: string): Promise<readonly User[]>;
+  /** Keeps only the token's digest. */
+  addToken(token: { tenant: string; user: string; digest: string; expiresAtMs: number; nowMs: number }): Promise<void>;
+  findByToken(digest: string, nowMs: number): Promise<User | undefined>;
+}
+
+export interface PostedMessage {
+  readonly thread: Thread;
+  readonly message: Message;
+  readonly run: Run;
+}
+
+export interface ThreadStore {
+  /** Appends the message and creates its `queued` run; makes the thread when none is named. @throws StoreError `not_found` */
+  post(post: {
+    tenant: string;
+    thread?: string;
+    actor: string;
+    origin: Origin;
+    body: string;
+    placement?: PlacementName;
+    harness?: string;
+    nowMs: number;
+  }): Promise<PostedMessage>;
+  /** Adds a steering message for a run that has not ended, by its own actor only. @throws StoreError `not_found` `conflict` */
+  steer(steer: { tenant: string; run: string; actor: string; body: string; nowMs: number }): Promise<Message>;
+  get(tenant: string, id: string): Promise<Thread | undefined>;
+  list(tenant: string, limit: number): Promise<readonly Thread[]>;
+  /** Messages in order of `seq`; the newest `limit` of those after `afterSeq`. */
+  messages(thread: string, options: { afterSeq?: number; limit: number }): Promise<readonly Message[]>;
+}
+
+export interface RunChange {
+  readonly to: Exclude<RunState, 'running'>;
+  readonly gate?: Gate;
+  readonly failure?: string;
+  readonly event: NewEvent;
+}
+
+export interface RunStore {
+  claim(claim: { holder: string; nowMs: number; leaseMs: number; deadlineMs: number; perUser: number }): Promise<ClaimedRun | undefined>;
+  /** Extends the lease. @returns whether cancellation was requested. @throws StoreError `lease_lost` */
+  heartbeat(ref: AttemptRef, nowMs: number, leaseMs: number): Promise<{ cancelRequested: boolean }>;
+  /** Records on the attempt where it runs. */
+  seat(
+    ref: AttemptRef,
+    seat: { placement: PlacementName; engine: EngineName; sandbox?: string; event: NewEvent; nowMs: number },
+  ): Promise<void>;
+  /** Ends the attempt and moves the run. `reclaim` counts against the budget. */
+  settle(ref: AttemptRef, change: RunChange & { reclaim?: boolean; outcome: string; nowMs: number }): Promise<Run>;
+  /** Moves a run that no attempt holds (`queued`, `parked`), or asks a running one to cancel. @throws StoreError `illegal_transition` `not_found` */
+  move(run: string, change: RunChange & { from: readonly RunState[]; nowMs: number }): Promise<Run>;
+  /** Marks cancellation: queued and parked runs end at once, running ones become `cancelling`; ended ones stay. */
+  requestCancel(run: string, event: NewEvent, nowMs: number): Promise<Run>;
+  expire(nowMs: number, reclaimBudget: number): Promise<readonly Run[]>;
+  get(run: string): Promise<Run | undefined>;
+  list(filter: { tenant?: string; thread?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
+  attempts(run: string): Promise<readonly Attempt[]>;
+}
+
+export type CallState = 'prepared' | 'dispatched' | 'done' | 'unknown';
+
+export interface CallRow {
+  readonly id: string;
+  readonly run: string;
+  readonly fence: number;
+  readonly key: CallKey;
+  readonly capability: CapabilityName;
+  readonly effectClass: EffectClass;
+  readonly argsDigest: string;
+  readonly state: CallState;
+  /** Recorded result: `{result}` of an executed call, `{denied}` of a refused one. */
+  readonly outcome: RecordedOutcome | undefined;
+  /** Bounded human-readable argument projection, kept as evidence. */
+  readonly summary: string;
+  readonly decision: string;
+  readonly permit: string | undefined;
+  readonly openedAtMs: number;
+  readonly closedAtMs: number | undefined;
+}
+
+export type RecordedOutcome =
+  | {
+      readonly kind: 'result';
+      readonly result: Json /** Who says so: kernel evidence or an executor's claim. */;
+      readonly source: 'kernel' | 'claimed';
+    }
+  | { readonly kind: 'denied'; readonly reasons: readonly Reason[] }
+  | { readonly kind: 'error'; readonly code: string; readonly message: string };
+
+export interface DecisionRow {
+  readonly id: string;
+  readonly run: string;
+  readonly capability: string;
+  readonly inputDigest: string;
+  readonly decision: Decision;
+  readonly atMs: number;
+}
+
+export interface OpenCall {
+  readonly key: CallKey;
+  readonly capability: CapabilityName;
+  readonly effectClass: EffectClass;
+  readonly argsDigest: string;
+  readonly summary: string;
+  readonly decision: Omit<DecisionRow, 'run' | 'capability' | 'atMs'>;
+  /** Sealed and claimed in the same write; absent when the call is recorded `done` at once (a deny). */
+  readonly permit?: { readonly id: string; readonly deadlineMs: number };
+  /** Set for a refused call: the row is written `done`. */
+  readonly outcome?: RecordedOutcome;
+  readonly event: NewEvent;
+  readonly nowMs: number;
+}
+
+export type OpenResult =
+  /** The row is `dispatched` under this attempt: dispatch it. */
+  | { readonly kind: 'opened'; readonly row: CallRow }
+  /** The row is `done`: give its outcome. */
+  | { readonly kind: 'recorded'; readonly row: CallRow }
+  /** The row is `unknown`, or `dispatched` under this very attempt. */
+  | { readonly kind: 'unknown' | 'in_flight'; readonly row: CallRow }
+  | { readonly kind: 'nondeterministic'; readonly row: CallRow };
+
+/** An effect on the store itself, made in the same transaction as the row's end, so it can be neither lost nor doubled. */
+export type StoreEffect =
+  | { readonly kind: 'message'; readonly body: string }
+  | { readonly kind: 'checkpoint'; readonly schema: string; readonly version: number; readonly body: string };
+
+export interface CallStore {
+  open(ref: AttemptRef, call: OpenCall): Promise<OpenResult>;
+  /** Looks a key up without writing; used before policy is asked, so that a redrive replays. */
+  find(run: string, key: CallKey): Promise<CallRow | undefined>;
+  /**
+   * Closes permit and row by compare-and-swap and applies `effect`. Without `ref` no fence is checked (never used for an executor).
+   * @throws StoreError `stale_fence`; `not_found` (no such permit of this run); `conflict` (already closed)
+   */
+  close(
+    ref: AttemptRef,
+    close: { permit: string; outcome: RecordedOutcome; state: 'done' | 'unknown'; effect?: StoreEffect; event: NewEvent; nowMs: number },
+  ): Promise<CallRow>;
+  /** S7. Called once before an attempt is seated. @returns the rows that became `unknown`. */
+  judge(ref: AttemptRef, nowMs: number): Promise<readonly CallRow[]>;
+  /** A person ends an `unknown` row: `done` records that it happened, `not-done` lets it run again. @throws StoreError `conflict` `not_found` */
+  resolve(call: string, as: 'done' | 'not-done', event: NewEvent, nowMs: number): Promise<CallRow>;
+  list(run: string): Promise<readonly CallRow[]>;
+  decisions(run: string): Promise<readonly DecisionRow[]>;
+}
+
+export interface Checkpoint {
+  readonly id: string;
+  readonly run: string;
+  readonly fence: number;
+  readonly schema: string;
+  readonly version: number;
+  readonly body: string;
+  /** Rows of the ledger that were `done` when it was written. */
+  readonly ledgerPosition: number;
+  /** Written while no `once` row was `dispatched`. */
+  readonly safe: boolean;
+  readonly createdAtMs: number;
+}
+
+export interface CheckpointStore {
+  /** The newest undamaged safe checkpoint of the run (S10); undefined when the run has none at all. @throws StoreError `checkpoint_damaged` */
+  latest(run: string): Promise<Checkpoint | undefined>;
+  /** Removes a run's checkpoints when it has ended. */
+  clear(run: string): Promise<void>;
+}
+
+export interface EventFilter {
+  readonly tenant?: string;
+  readonly thread?: string;
+  readonly run?: string;
+}
+
+export interface EventStore {
+  append(event: NewEvent, nowMs: number): Promise<KernelEvent>;
+  /** Events with a cursor greater than `from`, in order. */
+  read(from: number, filter: EventFilter, limit: number): Promise<readonly KernelEvent[]>;
+  /** Resolves when an event newer than `from` may exist, or the signal aborts. A hint only. */
+  changed(from: number, signal: AbortSignal): Promise<void>;
+}

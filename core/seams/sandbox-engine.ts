@@ -1,0 +1,48 @@
+import type { Owner } from '../ids.ts';
+import type { EngineName } from '../run/types.ts';
+
+/** Host paths and ids of one sandbox. All paths are absolute and made by the kernel, never by a sandbox. */
+export interface SandboxSpec extends Owner {
+  /** Random, never reused; names the socket directory. */
+  readonly generation: string;
+  /** Index of the owner's slice of the sub-id range. */
+  readonly slice: number;
+  /** Directory that holds `membrane.sock`; made by the engine (`prepareSocketDir`), mounted read-only. */
+  readonly socketDir: string;
+  /** Workspace and HOME-cache roots, side by side, never one below the other. */
+  readonly workspaceDir: string;
+  readonly homeDir: string;
+  /** Handed to the guest on descriptor 3 and nowhere else. */
+  readonly token: string;
+}
+
+export interface SandboxHandle {
+  readonly generation: string;
+  /** Resolves when no process of the sandbox is alive: the engine's evidence. */
+  readonly ended: Promise<{ readonly reason: string }>;
+  /** Ends everything in it; resolves with `ended`. */
+  stop(): Promise<void>;
+  /** Unique memory and live processes of the sandbox, read from outside. */
+  usage(): Promise<{ readonly memoryBytes: number; readonly processes: number }>;
+}
+
+/**
+ * What makes sandboxes.
+ *
+ * - N1 inside there is no network but loopback, no host home, no host socket but the membrane's, no environment but the explicit one.
+ * - N2 every id inside comes from the owner's own slice; the kernel's uid is not in the map; nothing made inside is owned by it.
+ * - N3 the guest starts with exactly the token on descriptor 3; a tool inherits descriptors 0, 1 and 2 only.
+ * - N4 when the guest dies, every process of the sandbox ends, and `ended` resolves.
+ * - N5 `sweep` ends what an earlier kernel of this state directory left.
+ */
+export interface SandboxEngine {
+  readonly name: EngineName;
+  /** What isolates: `namespaces` for bubblewrap. */
+  readonly wall: string;
+  /** Makes the socket directory with the modes that let the slice's executor connect and nobody replace the socket. */
+  prepareSocketDir(spec: Pick<SandboxSpec, 'socketDir' | 'slice'>): Promise<void>;
+  /** Called after the socket listens: gives it to the slice's executor. */
+  grantSocket(socketPath: string, slice: number): Promise<void>;
+  start(spec: SandboxSpec): Promise<SandboxHandle>;
+  sweep(): Promise<void>;
+}
