@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import type { CapacityName } from '../../core/config.ts';
+import { NAME_PATTERN } from '../../core/ids.ts';
+import { CAPACITY, SAFETY } from '../../core/limits.ts';
+import { PLACEMENTS } from '../../core/run/types.ts';
+
+const MiB = 1024 * 1024;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Lowest and highest value that config may give a capacity. The default of each is in core/limits.ts. */
+export const CAPACITY_RANGE: Readonly<Record<CapacityName, readonly [low: number, high: number]>> = {
+  outputDefaultBytes: [SAFETY.outputFloorBytes, SAFETY.outputBytes],
+  leaseMs: [1 * SECOND, 10 * MINUTE],
+  heartbeatMs: [100, 2 * MINUTE],
+  reclaims: [0, 20],
+  commandTimeoutMs: [1 * SECOND, 6 * HOUR],
+  commandTimeoutMaxMs: [1 * SECOND, 6 * HOUR],
+  runDeadlineMs: [1 * SECOND, 24 * HOUR],
+  cancelGraceMs: [100, 2 * MINUTE],
+  concurrentRuns: [1, 256],
+  contextMessages: [1, 500],
+  sandboxIdleMs: [1 * SECOND, 7 * 24 * HOUR],
+  sandboxStartMs: [1 * SECOND, 10 * MINUTE],
+  policyPollMs: [50, 1 * MINUTE],
+};
+
+/** Largest configuration file that is read. */
+export const CONFIG_FILE_BYTES = 1 * MiB;
+
+const name = z.string().regex(NAME_PATTERN, 'must be a name: lower-case letters, digits, ".", "_" and "-", at most 63');
+const path = z
+  .string()
+  .min(1)
+  .max(4096)
+  .refine((text) => !text.includes('\0'), 'must not contain a NUL character');
+const placement = z.enum(PLACEMENTS);
+
+function capacityShape() {
+  const fields = Object.entries(CAPACITY_RANGE).map(([key, [low, high]]) => [key, z.int().min(low).max(high).optional()] as const);
+  return Object.fromEntries(fields) as Record<CapacityName, z.ZodOptional<z.ZodInt>>;
+}
+
+/**
+ * What a configuration file may say. Every key may be left out; an absent key means its default, an empty mapping means the same, and
+ * there is no key whose absence widens anything.
+ */
+export const configFileSchema = z.strictObject({
+  /** `production` seats runs only on a reviewed (placement, engine, wall). */
+  profile: z.enum(['development', 'production']).optional(),
+  /** Absolute, or relative to the file. */
+  stateDir: path.optional(),
+  engine: z.enum(['bubblewrap', 'docker']).optional(),
+  placement: placement.optional(),
+  /** Runs of one user at once over all of their threads: one, or `parallel: n`. */
+  runsPerUser: z.union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })]).optional(),
+  harness: name.optional(),
+  model: z.strictObject({ gateway: z.literal('scripted').optional(), scenario: path.optional() }).optional(),
+  policy: z.strictObject({ dir: path.optional() }).optional(),
+  capacity: z.strictObject(capacityShape()).optional(),
+  tenants: z
+    .record(
+      name,
+      z.strictObject({
+        placement: placement.optional(),
+        users: z.record(name, z.strictObject({ placement: placement.optional() })).optional(),
+      }),
+    )
+    .optional(),
+});
+
+export type ConfigFile = z.infer<typeof configFileSchema>;
+
+/** Faults between keys that each fit alone. `capacity` is complete: defaults are in it. */
+export function capacityFaults(capacity: Readonly<Record<CapacityName, number>>): string[] {
+  const faults: string[] = [];
+  if (capacity.heartbeatMs * 2 > capacity.leaseMs) {
+    faults.push(`capacity.heartbeatMs: must be at most half of capacity.leaseMs (${capacity.leaseMs})`);
+  }
+  if (capacity.commandTimeoutMs > capacity.commandTimeoutMaxMs) {
+    faults.push(`capacity.commandTimeoutMs: must be at most capacity.commandTimeoutMaxMs (${capacity.commandTimeoutMaxMs})`);
+  }
+  return faults;
+}
+
+/** A fresh copy of the default capacities. */
+export const defaultCapacity = (): Record<CapacityName, number> => ({ ...CAPACITY });
