@@ -49,7 +49,10 @@ export type StoreErrorCode =
   | 'state_locked'
   | 'illegal_transition'
   | 'checkpoint_damaged'
-  | 'text_unstorable';
+  | 'text_unstorable'
+  | 'permit_expired'
+  | 'disk_full'
+  | 'store_unavailable';
 /** A durable write was refused; nothing was changed. */
 export class StoreError extends OutworkError<StoreErrorCode> {}
 

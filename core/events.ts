@@ -28,6 +28,7 @@ export const EVENT_TYPES = {
   'sandbox.stopped': 'a sandbox ended',
   'sandbox.recycled': 'a sandbox was thrown away for a new one',
   'delivery.sent': 'a reply reached its channel',
+  'delivery.failed': 'a reply surely did not reach its channel; it will be tried again',
   'delivery.unknown': 'whether a reply reached its channel is not known',
   'policy.loaded': 'rules or data were loaded',
   'policy.reload_failed': 'rules or data were refused; the last good ones stay',

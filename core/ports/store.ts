@@ -17,6 +17,7 @@ import type {
   Thread,
   User,
 } from '../run/types.ts';
+import type { DeliveryItem } from '../seams/delivery.ts';
 
 /**
  * Durable state, the one source of truth. Every method is one transaction; it has happened, synchronously durable, when its promise resolves.
@@ -34,6 +35,13 @@ import type {
  * - S9 text that the database would change (NUL, lone surrogate) is refused with `text_unstorable`.
  * - S10 a checkpoint that does not match its checksum is refused with `checkpoint_damaged`; `latest` then gives the previous good one when the
  *   ledger is at or after it.
+ * - S11 a delivery is made with its message in one transaction, is sent by whoever turns it `prepared → sending` by compare-and-swap, and
+ *   one that a dead kernel left `sending` becomes `unknown`: it is never sent again by itself.
+ *
+ * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `post` `message.posted` and
+ * `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
+ * `sweep` `delivery.unknown` a row; `close` with effect `message` appends `message.posted` after its own.
+ * Beside the codes named below any method may reject with `disk_full` (retryable) or `store_unavailable`; nothing was changed then.
  */
 export interface Store {
   readonly users: UserStore;
@@ -42,6 +50,7 @@ export interface Store {
   readonly calls: CallStore;
   readonly checkpoints: CheckpointStore;
   readonly events: EventStore;
+  readonly deliveries: DeliveryStore;
   close(): Promise<void>;
 }
 
@@ -62,7 +71,7 @@ export interface PostedMessage {
 }
 
 export interface ThreadStore {
-  /** Appends the message and creates its `queued` run; makes the thread when none is named. @throws StoreError `not_found` */
+  /** Appends the message and creates its `queued` run; makes the thread when none is named. @throws StoreError `not_found` (thread, actor) */
   post(post: {
     tenant: string;
     thread?: string;
@@ -76,6 +85,7 @@ export interface ThreadStore {
   /** Adds a steering message for a run that has not ended, by its own actor only. @throws StoreError `not_found` `conflict` */
   steer(steer: { tenant: string; run: string; actor: string; body: string; nowMs: number }): Promise<Message>;
   get(tenant: string, id: string): Promise<Thread | undefined>;
+  /** Newest first. */
   list(tenant: string, limit: number): Promise<readonly Thread[]>;
   /** Messages in order of `seq`; the newest `limit` of those after `afterSeq`. */
   messages(thread: string, options: { afterSeq?: number; limit: number }): Promise<readonly Message[]>;
@@ -89,6 +99,10 @@ export interface RunChange {
 }
 
 export interface RunStore {
+  /**
+   * S1. Active means `ACTIVE_STATES`; within a thread runs are claimed in order. `deadlineMs` is a point in time and counts at the first
+   * claim only.
+   */
   claim(claim: { holder: string; nowMs: number; leaseMs: number; deadlineMs: number; perUser: number }): Promise<ClaimedRun | undefined>;
   /** Extends the lease. @returns whether cancellation was requested. @throws StoreError `lease_lost` */
   heartbeat(ref: AttemptRef, nowMs: number, leaseMs: number): Promise<{ cancelRequested: boolean }>;
@@ -103,8 +117,14 @@ export interface RunStore {
   move(run: string, change: RunChange & { from: readonly RunState[]; nowMs: number }): Promise<Run>;
   /** Marks cancellation: queued and parked runs end at once, running ones become `cancelling`; ended ones stay. */
   requestCancel(run: string, event: NewEvent, nowMs: number): Promise<Run>;
+  /**
+   * S4. Ends every attempt whose lease is over at `nowMs`, with the outcome `lease_expired`. A lease that lies further ahead than its own
+   * length (the clock was set back) is cut to that length.
+   * @returns the runs it moved.
+   */
   expire(nowMs: number, reclaimBudget: number): Promise<readonly Run[]>;
   get(run: string): Promise<Run | undefined>;
+  /** Newest first. */
   list(filter: { tenant?: string; thread?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
   attempts(run: string): Promise<readonly Attempt[]>;
 }
@@ -178,12 +198,14 @@ export type StoreEffect =
   | { readonly kind: 'checkpoint'; readonly schema: string; readonly version: number; readonly body: string };
 
 export interface CallStore {
+  /** S5. @throws StoreError `stale_fence`; `permit_expired` (its deadline has passed); `conflict` (permit or decision id in use) */
   open(ref: AttemptRef, call: OpenCall): Promise<OpenResult>;
   /** Looks a key up without writing; used before policy is asked, so that a redrive replays. */
   find(run: string, key: CallKey): Promise<CallRow | undefined>;
   /**
    * Closes permit and row by compare-and-swap and applies `effect`. Without `ref` no fence is checked (never used for an executor).
-   * @throws StoreError `stale_fence`; `not_found` (no such permit of this run); `conflict` (already closed)
+   * After the permit's deadline only the state `unknown` is accepted.
+   * @throws StoreError `stale_fence`; `not_found` (no such permit of this run); `conflict` (already closed); `permit_expired`
    */
   close(
     ref: AttemptRef,
@@ -230,4 +252,30 @@ export interface EventStore {
   read(from: number, filter: EventFilter, limit: number): Promise<readonly KernelEvent[]>;
   /** Resolves when an event newer than `from` may exist, or the signal aborts. A hint only. */
   changed(from: number, signal: AbortSignal): Promise<void>;
+}
+
+export type DeliveryState = 'prepared' | 'sending' | 'delivered' | 'unknown';
+
+export interface DeliveryRow extends DeliveryItem {
+  readonly message: string;
+  readonly state: DeliveryState;
+  /** How often it was claimed. */
+  readonly attempts: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** Replies on their way to a channel. A row is made by `CallStore.close` with effect `message` and by nothing else. */
+export interface DeliveryStore {
+  /**
+   * Claims one `prepared` row for this store instance: the one tried least often, then the oldest; never past an unfinished older one of
+   * the same thread.
+   */
+  next(nowMs: number): Promise<DeliveryRow | undefined>;
+  /** Ends a claimed delivery; `prepared` puts one back that surely was not sent. @throws StoreError `not_found`; `conflict` (not `sending`) */
+  finish(id: string, to: 'delivered' | 'prepared' | 'unknown', event: NewEvent, nowMs: number): Promise<DeliveryRow>;
+  /** Turns every row that another store instance left `sending` into `unknown`. @returns those rows. */
+  sweep(nowMs: number): Promise<readonly DeliveryRow[]>;
+  /** Newest first. */
+  list(filter: { tenant?: string; run?: string; states?: readonly DeliveryState[]; limit: number }): Promise<readonly DeliveryRow[]>;
 }

@@ -15,3 +15,12 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * The machine's clock, read once and carried on by the monotonic one: within this process it never steps, so a clock that is set forward
+ * ends no living lease and one that is set back keeps no dead one (BL-112). Time while the machine is suspended does not count.
+ */
+export function steadyClock(wall: () => number = Date.now, monotonic: () => number = () => performance.now()): Clock {
+  const offset = wall() - monotonic();
+  return { ...systemClock, now: () => Math.round(offset + monotonic()) };
+}
