@@ -33,7 +33,8 @@ export type PrerequisiteErrorCode =
   | 'sub_ids_missing'
   | 'user_namespaces_refused'
   | 'state_directory_unusable'
-  | 'policy_tool_missing';
+  | 'policy_tool_missing'
+  | 'kernel_unreachable';
 /** Something this machine must have is not there; `hint` names the command. Exit code 3. */
 export class PrerequisiteError extends OutworkError<PrerequisiteErrorCode> {}
 
@@ -63,6 +64,7 @@ export type MembraneErrorCode =
   | 'body_too_deep'
   | 'rate_limited'
   | 'wire_version'
+  | 'conflict'
   | 'closed';
 /** A request of a guest was refused before it became a call. Token failures share one code: no oracle. */
 export class MembraneError extends OutworkError<MembraneErrorCode> {}
@@ -75,11 +77,11 @@ export type CallErrorCode =
   | 'stale_fence'
   | 'nondeterministic'
   | 'effect_unknown'
+  | 'in_flight'
   | 'budget_exhausted'
   | 'permit_unknown'
-  | 'permit_used'
   | 'permit_expired'
-  | 'output_unstorable'
+  | 'output_limit'
   | 'dispatch_failed';
 /** A capability call did not execute, or its end is not known. */
 export class CallError extends OutworkError<CallErrorCode> {}

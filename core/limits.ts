@@ -18,10 +18,14 @@ export const SAFETY = {
   membraneRequestsPerSecond: 400,
   /** Burst above that rate. */
   membraneBurst: 200,
+  /** Each further so many bytes of a request body draw one more request from the bucket. */
+  membraneBytesPerRequest: 32 * KiB,
   /** A request with a failed token draws this many requests from the bucket. */
   failedTokenCost: 10,
   /** Request head (code from the HTTP parser: 431). */
   membraneHeaderBytes: 8 * KiB,
+  /** Bytes that wait for a guest on one stream (`control`, `call.stream`); a guest that lets more pile up loses the stream. */
+  membraneStreamBytes: 8 * MiB,
   /** Policy input (deny `input_out_of_bounds`). */
   policyInputBytes: 64 * KiB,
   policyInputElements: 1000,

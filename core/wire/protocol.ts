@@ -75,6 +75,27 @@ export interface PermitClose {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** Body of `progress.emit`. Bodies of operations that carry nothing are `{}`, both ways. */
+export interface ProgressRequest {
+  readonly data: Json;
+}
+
+/** Body of `steer.next`. */
+export interface SteerRequest {
+  readonly afterSeq: number;
+}
+
+/** Reply of `checkpoint.get`; null when the run has none. */
+export interface CheckpointReply {
+  readonly checkpoint: CheckpointBody | null;
+}
+
+/** One line of a `call.stream` response: any number of deltas, then one reply or one error. */
+export type StreamLine =
+  | { readonly delta: string }
+  | { readonly reply: CallReply }
+  | { readonly error: { readonly code: string; readonly message: string } };
+
 export interface SteerReply {
   readonly messages: readonly { readonly seq: number; readonly body: string }[];
   readonly cancelled: boolean;
