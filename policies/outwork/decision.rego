@@ -1,0 +1,63 @@
+# METADATA
+# title: The decision
+# description: |
+#   One document per question of the kernel. deny beats ask, ask beats allow, and what no rule allows is denied. A kind of
+#   question is a folder below this one; it offers deny, ask, allow and obligations.
+package outwork
+
+import data.outwork.call
+import data.outwork.placement
+
+# METADATA
+# title: What the kernel asks for
+# description: "Always one document {effect, reasons, obligations}; the order of its lists means nothing."
+# entrypoint: true
+# scope: document
+# custom:
+#   code: no_rule_allows
+#   threat: unforeseen-request
+#   solution: Add an allow rule for this kind of request, or the missing entry to the data it reads.
+default decision := {
+	"effect": "deny",
+	"reasons": [{"code": "no_rule_allows", "message": "No rule allows this request."}],
+	"obligations": [],
+}
+
+decision := {"effect": "deny", "reasons": _deny, "obligations": []} if {
+	count(_deny) > 0
+} else := {"effect": "ask", "reasons": _ask, "obligations": _obligations} if {
+	count(_ask) > 0
+	count(_allow) > 0
+} else := {"effect": "allow", "reasons": _allow, "obligations": _obligations} if {
+	count(_allow) > 0
+}
+
+_deny contains reason if {
+	input.kind == "call"
+	some reason in call.deny
+}
+
+_deny contains reason if {
+	input.kind == "placement"
+	some reason in placement.deny
+}
+
+_ask contains reason if {
+	input.kind == "call"
+	some reason in call.ask
+}
+
+_allow contains reason if {
+	input.kind == "call"
+	some reason in call.allow
+}
+
+_allow contains reason if {
+	input.kind == "placement"
+	some reason in placement.allow
+}
+
+_obligations contains obligation if {
+	input.kind == "call"
+	some obligation in call.obligations
+}

@@ -1,0 +1,92 @@
+package outwork_test
+
+import data.outwork
+
+_settings := {
+	"call": {
+		"allowed": {"fs.read": ["product"], "shell.exec": ["executor"]},
+		"ask": ["fs.read"],
+		"denied_programs": ["curl"],
+		"launchers": [],
+		"limits": {"shell.exec": {"wall_ms": 5}, "fs.read": {"output_bytes": 7}},
+	},
+	"effects": {"plain_env": [], "programs": {}},
+	"placement": {"allowed": ["disposable-per-run"], "own_harnesses": [], "reviewed": []},
+}
+
+_shell(argv) := {
+	"kind": "call",
+	"capability": "shell.exec",
+	"caller": "executor",
+	"effect_class": "once",
+	"args": {"argv": argv, "argv_length": count(argv), "env": [], "background": false},
+}
+
+_codes(decision) := {reason.code | some reason in decision.reasons}
+
+test_success_allow_carries_reasons_and_obligations if {
+	decision := outwork.decision with input as _shell(["make"]) with data.settings as _settings
+	decision.effect == "allow"
+	_codes(decision) == {"capability_allowed"}
+	decision.obligations == {{"kind": "reserve", "wall_ms": 5}}
+}
+
+test_fail_deny_beats_allow if {
+	decision := outwork.decision with input as _shell(["curl"]) with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"program_denied"}
+	decision.obligations == []
+}
+
+test_success_ask_beats_allow if {
+	question := {"kind": "call", "capability": "fs.read", "caller": "product", "effect_class": "pure", "args": {}}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "ask"
+	_codes(decision) == {"approval_required"}
+	decision.obligations == {{"kind": "output_limit", "bytes": 7}}
+}
+
+test_fail_deny_beats_ask if {
+	settings := object.union(_settings, {"call": {"ask": ["shell.exec"]}})
+	decision := outwork.decision with input as _shell(["curl"]) with data.settings as settings
+	decision.effect == "deny"
+}
+
+test_fail_ask_needs_an_allow_too if {
+	question := {"kind": "call", "capability": "fs.read", "caller": "executor", "effect_class": "pure", "args": {}}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"no_rule_allows"}
+}
+
+test_success_placement if {
+	question := {"kind": "placement", "placement": "disposable-per-run", "harness": "native", "profile": "development"}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "allow"
+	_codes(decision) == {"placement_allowed"}
+}
+
+test_fail_placement if {
+	question := {"kind": "placement", "placement": "host-loop-shell", "harness": "other", "profile": "development"}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"harness_needs_sandbox"}
+}
+
+test_fail_what_no_rule_knows_is_denied[note] if {
+	some note, question in {
+		"empty": {},
+		"unknown kind": {"kind": "teleport", "capability": "shell.exec", "caller": "executor"},
+		"kind as a list": {"kind": ["call"], "capability": "shell.exec", "caller": "executor"},
+		"unknown capability": {"kind": "call", "capability": "sandbox.manage", "caller": "executor"},
+		"text": "call",
+	}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"no_rule_allows"}
+}
+
+test_fail_without_data_everything_is_denied if {
+	decision := outwork.decision with input as _shell(["make"]) with data.settings as {}
+	decision.effect == "deny"
+}
