@@ -70,35 +70,36 @@ function decode(file: string, bytes: Uint8Array): string {
 
 /** Parses and checks the text of a configuration file. An empty file says nothing. @throws ConfigError as `readConfigFile` */
 export function parseConfig(text: string, file: string): ConfigFile {
-  const document = parseDocument(text, { schema: 'core', uniqueKeys: true, merge: false, prettyErrors: true, stringKeys: true });
-  const complaints = [...document.errors, ...document.warnings].map(({ message }) => firstLine(message));
-  visit(document, {
-    Pair(_, { key }) {
-      // A mapping of names would skip this key in silence.
-      if (isScalar(key) && key.value === '__proto__') complaints.push('__proto__: unknown key');
-    },
-  });
-  if (complaints.length > 0) throw malformed(file, complaints);
-  let value: unknown;
-  try {
-    // No aliases at all: nothing in this file needs them, and a dozen can expand to gigabytes.
-    value = document.toJS({ maxAliasCount: 0 });
-  } catch (cause) {
-    throw malformed(file, ['anchors and aliases are not allowed'], cause);
-  }
-  const parsed = configFileSchema.safeParse(value ?? {});
+  const parsed = configFileSchema.safeParse(parseYaml(text, file) ?? {});
   if (parsed.success) return parsed.data;
   const faults = parsed.error.issues.flatMap(describeIssue);
-  const unknownOnly = faults.every(({ unknown }) => unknown);
-  const code: ConfigErrorCode = unknownOnly ? 'config_unknown_key' : 'config_malformed';
-  throw new ConfigError(
-    code,
-    faultText(
-      file,
-      faults.map(({ text: fault }) => fault),
-    ),
-    { hint: 'outwork config check' },
-  );
+  const code: ConfigErrorCode = faults.every(({ unknown }) => unknown) ? 'config_unknown_key' : 'config_malformed';
+  const lines = faults.map((fault) => fault.text);
+  throw new ConfigError(code, faultText(file, lines), { hint: 'outwork config check' });
+}
+
+function parseYaml(text: string, file: string): unknown {
+  try {
+    const document = parseDocument(text, { schema: 'core', uniqueKeys: true, merge: false, prettyErrors: true, stringKeys: true });
+    const complaints = [...document.errors, ...document.warnings].map(({ message }) => firstLine(message));
+    visit(document, {
+      Pair(_, { key }) {
+        // A mapping of names would skip this key in silence.
+        if (isScalar(key) && key.value === '__proto__') complaints.push('__proto__: unknown key');
+      },
+      Alias() {
+        // Nothing in this file needs one, and a dozen can expand to gigabytes.
+        complaints.push('anchors and aliases are not allowed');
+        return visit.BREAK;
+      },
+    });
+    if (complaints.length > 0) throw malformed(file, complaints);
+    return document.toJS({ maxAliasCount: 0 });
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    // The parser recurses: a file of nothing but brackets ends its stack.
+    throw malformed(file, ['cannot be parsed (too deeply nested?)'], cause);
+  }
 }
 
 const firstLine = (message: string): string => message.split('\n', 1)[0]?.replace(/:$/, '') ?? message;

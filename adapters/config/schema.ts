@@ -4,7 +4,7 @@ import { NAME_PATTERN } from '../../core/ids.ts';
 import { CAPACITY, SAFETY } from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 
-const MiB = 1024 * 1024;
+const KiB = 1024;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -27,7 +27,7 @@ export const CAPACITY_RANGE: Readonly<Record<CapacityName, readonly [low: number
 };
 
 /** Largest configuration file that is read. */
-export const CONFIG_FILE_BYTES = 1 * MiB;
+export const CONFIG_FILE_BYTES = 512 * KiB;
 
 const name = z.string().regex(NAME_PATTERN, 'must be a name: lower-case letters, digits, ".", "_" and "-", at most 63');
 const path = z

@@ -125,6 +125,8 @@ describe('a bad file refuses to start', () => {
     ['two documents', 'engine: docker\n---\nengine: bubblewrap'],
     ['a list', '- engine'],
     ['a bare word', 'engine'],
+    ['brackets that end the stack', '['.repeat(200_000)],
+    ['nesting that ends the stack', `${'['.repeat(20_000)}${']'.repeat(20_000)}`],
     ['broken YAML', 'engine: [docker'],
     ['a tab as indentation', 'model:\n\tscenario: x'],
     ['a number as text', 'stateDir: 12'],

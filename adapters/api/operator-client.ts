@@ -1,0 +1,101 @@
+import { lstatSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import * as errors from '../../core/errors.ts';
+import type { KernelOperations } from '../../core/kernel.ts';
+import { OPERATOR_METHODS, type OperatorAnswer, type OperatorMethod } from './operator-methods.ts';
+
+/** Largest answer that is read: a run with every call it may make, outputs included. */
+const ANSWER_BYTES = 256 * 1024 * 1024;
+
+export interface OperatorClient extends KernelOperations, AsyncDisposable {
+  close(): Promise<void>;
+}
+
+/**
+ * The operations of the kernel that listens on `socketPath`; undefined when none does (no socket, or a dead one).
+ * Errors are raised as the kernel raised them, class and code; when the kernel goes away: PrerequisiteError `kernel_unreachable`.
+ * @throws PrerequisiteError `state_directory_unusable` when the socket is another user's
+ */
+export async function connectOperator(socketPath: string): Promise<OperatorClient | undefined> {
+  const stat = lstatSync(socketPath, { throwIfNoEntry: false });
+  if (stat === undefined) return undefined;
+  if (!stat.isSocket() || stat.uid !== process.geteuid?.()) {
+    throw new errors.PrerequisiteError('state_directory_unusable', `${socketPath} is not a socket of this user`);
+  }
+  const client = createClient(socketPath);
+  try {
+    await client.policyStatus();
+    return client;
+  } catch (error) {
+    if (isUnreachable(error)) {
+      await client.close();
+      return undefined;
+    }
+    return client;
+  }
+}
+
+/** True for the error that says that the kernel behind a client has gone. */
+export const isUnreachable = (error: unknown): boolean => error instanceof errors.PrerequisiteError && error.code === 'kernel_unreachable';
+
+function createClient(socketPath: string): OperatorClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  const close = async () => agent.destroy();
+  const call = async (method: OperatorMethod, args: unknown[]): Promise<unknown> => {
+    // A trailing undefined would arrive as null.
+    while (args.length > 0 && args.at(-1) === undefined) args.pop();
+    const answer = await exchange(agent, socketPath, method, JSON.stringify({ args }));
+    if ('error' in answer) throw revive(answer);
+    return answer.result;
+  };
+  const methods = Object.keys(OPERATOR_METHODS) as OperatorMethod[];
+  const operations = Object.fromEntries(methods.map((method) => [method, (...args: unknown[]) => call(method, args)]));
+  return { ...(operations as unknown as KernelOperations), close, [Symbol.asyncDispose]: close };
+}
+
+function exchange(agent: Agent, socketPath: string, method: OperatorMethod, body: string): Promise<OperatorAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<OperatorAnswer>();
+  const gone = (cause?: unknown) =>
+    reject(new errors.PrerequisiteError('kernel_unreachable', 'the kernel of this state directory went away', { cause }));
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  const outgoing = request({ agent, socketPath, method: 'POST', path: `/v1/${method}`, headers }, (response) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > ANSWER_BYTES) response.destroy(new Error('answer too large'));
+      else chunks.push(chunk);
+    });
+    response.once('error', gone);
+    response.once('end', () => {
+      try {
+        resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+      } catch (cause) {
+        gone(cause);
+      }
+    });
+  });
+  outgoing.once('error', gone);
+  outgoing.end(body);
+  return promise;
+}
+
+/** Classes that travel by name. Each takes any code of its union; the kernel at the other end is of the same package. */
+const AREAS: Readonly<Record<string, new (code: never, message: string, detail: errors.ErrorDetail) => errors.OutworkError>> = {
+  ConfigError: errors.ConfigError,
+  PrerequisiteError: errors.PrerequisiteError,
+  UsageError: errors.UsageError,
+  StoreError: errors.StoreError,
+  MembraneError: errors.MembraneError,
+  CallError: errors.CallError,
+  PolicyError: errors.PolicyError,
+  SandboxError: errors.SandboxError,
+  RunError: errors.RunError,
+};
+
+function revive(answer: Extract<OperatorAnswer, { error: unknown }>): Error {
+  const { code, message, hint } = answer.error;
+  const Area = Object.hasOwn(AREAS, answer.area) ? AREAS[answer.area] : undefined;
+  if (Area === undefined) return new Error(message);
+  return new Area(code as never, message, hint === undefined ? { retryable: answer.retryable } : { hint, retryable: answer.retryable });
+}

@@ -1,0 +1,40 @@
+import { ConfigError, OutworkError, PolicyError, PrerequisiteError, RunError, StoreError, UsageError } from '../../core/errors.ts';
+import type { Run } from '../../core/run/types.ts';
+
+/** Exit codes of every command; scripts may rely on them. */
+export const EXIT = {
+  good: 0,
+  /** Done, and not good: a turn failed, a check found something, an attack got through. */
+  bad: 1,
+  usage: 2,
+  /** Something this machine must have is missing; the error names it. */
+  missing: 3,
+  /** Policy, configuration or review refused. */
+  refused: 4,
+  /** A run waits at a gate; its kind and id are on the last line. */
+  parked: 5,
+  interrupted: 130,
+} as const;
+
+const REFUSALS: ReadonlySet<string> = new Set(['placement_denied', 'placement_not_reviewed']);
+const USAGE_OF_STORE: ReadonlySet<string> = new Set(['not_found', 'conflict', 'illegal_transition', 'text_unstorable']);
+
+/** The exit code of a command that ended with this error. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof OutworkError)) return EXIT.bad;
+  if (error instanceof UsageError) return EXIT.usage;
+  if (error instanceof PrerequisiteError) return EXIT.missing;
+  if (error instanceof ConfigError || error instanceof PolicyError) return EXIT.refused;
+  if (error instanceof StoreError) {
+    if (error.code === 'state_locked') return EXIT.missing;
+    return USAGE_OF_STORE.has(error.code) ? EXIT.usage : EXIT.bad;
+  }
+  return error instanceof RunError && REFUSALS.has(error.code) ? EXIT.refused : EXIT.bad;
+}
+
+/** The exit code of a command that followed a run to where it stopped. */
+export function exitCodeOfRun(run: Run): number {
+  if (run.state === 'completed') return EXIT.good;
+  if (run.state === 'parked') return EXIT.parked;
+  return run.failure !== undefined && REFUSALS.has(run.failure) ? EXIT.refused : EXIT.bad;
+}

@@ -1,0 +1,43 @@
+// Everything a terminal may act on or that hides text: C0 and C1 controls, DEL, bidirectional overrides and isolates, line separators,
+// the tag block. Tab and newline stay where a text may have them.
+const DANGEROUS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/**
+ * Text of a user, a model or a sandbox as a person may see it: no character of it moves the cursor, changes the title, pastes, or reorders
+ * its neighbours. What is taken out stays visible as a picture or an escape.
+ */
+export function printable(text: string): string {
+  return text.toWellFormed().replaceAll('\r\n', '\n').replace(DANGEROUS, picture);
+}
+
+/** As `printable`, on one line. */
+export const printableLine = (text: string): string => printable(text).replaceAll('\n', '\u240a').replaceAll('\t', ' ');
+
+function picture(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return '\u2421';
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** JSON for a terminal or a program: the same value, with every character that a terminal may act on written as an escape. */
+export function printableJson(value: unknown, indent?: number): string {
+  const text = JSON.stringify(value, undefined, indent) ?? 'null';
+  // JSON already escapes what is below U+0020, and what stands literally here can only be inside a string or be our own indentation.
+  return text.replace(DANGEROUS, (character) =>
+    character === '\n'
+      ? character
+      : [...Array(character.length).keys()].map((i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
+  );
+}
+
+/** Columns that a text takes: two for wide characters and pictures, none for marks and joiners. */
+export function displayWidth(text: string): number {
+  let width = 0;
+  for (const character of text) width += WIDTHLESS.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
+  return width;
+}
+
+const WIDTHLESS = /^[\p{M}\u200b-\u200d\ufe00-\ufe0f]$/u;
+const WIDE =
+  /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]$/u;

@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CompiledConfig } from '../../core/config.ts';
+import { StoreError } from '../../core/errors.ts';
+import type { Kernel, KernelOperations } from '../../core/kernel.ts';
+import { connectOperator } from '../api/operator-client.ts';
+import { OPERATOR_SOCKET } from '../api/operator-methods.ts';
+import { ensureStateDir } from '../config/state-dir.ts';
+
+/** How long a command waits for a state directory that another command holds for a moment. */
+const LOCK_PATIENCE_MS = 15_000;
+const LOCK_POLL_MS = 100;
+
+/** The operations of the kernel that owns a state directory, wherever it runs. */
+export interface KernelSession extends AsyncDisposable {
+  readonly operations: KernelOperations;
+  /** True when the kernel is in this process; else it is reached through the operator socket. */
+  readonly own: boolean;
+  /** Closes the connection, or the kernel when it is our own. */
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  /** Start the kernel (it claims runs) and serve its operations on the operator socket meanwhile. Without it nothing executes. */
+  readonly execute: boolean;
+  createKernel(config: CompiledConfig): Promise<Kernel>;
+}
+
+/**
+ * Connects to the kernel that runs, else opens one in this process. When another process holds the state directory without answering yet
+ * (it is starting, ending, or a short command), waits for it.
+ * @throws StoreError `state_locked` when it stays held; PrerequisiteError `state_directory_unusable`
+ */
+export async function openSession(config: CompiledConfig, options: SessionOptions): Promise<KernelSession> {
+  ensureStateDir(config.stateDir);
+  const socketPath = join(config.stateDir, OPERATOR_SOCKET);
+  for (let waitedMs = 0; ; waitedMs += LOCK_POLL_MS) {
+    const client = await connectOperator(socketPath);
+    if (client !== undefined) return { operations: client, own: false, close: client.close, [Symbol.asyncDispose]: client.close };
+    try {
+      return await openOwn(config, socketPath, options);
+    } catch (error) {
+      if (!(error instanceof StoreError && error.code === 'state_locked') || waitedMs >= LOCK_PATIENCE_MS) throw error;
+    }
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+/** Whether a kernel may be listening: cheap, and only a hint. */
+export const mayBeRunning = (config: CompiledConfig): boolean => existsSync(join(config.stateDir, OPERATOR_SOCKET));
+
+async function openOwn(config: CompiledConfig, socketPath: string, options: SessionOptions): Promise<KernelSession> {
+  const kernel = await options.createKernel(config);
+  let stopServing = async () => {};
+  const close = async () => {
+    // First the door, then the house: a client sees the connection end, never half an answer.
+    await stopServing();
+    await kernel.close();
+  };
+  try {
+    if (options.execute) {
+      const { serveOperations } = await import('../api/operator-server.ts');
+      const server = await serveOperations(kernel, socketPath);
+      stopServing = () => server.close();
+      await kernel.start();
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { operations: kernel, own: true, close, [Symbol.asyncDispose]: close };
+}
