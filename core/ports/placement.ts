@@ -1,4 +1,4 @@
-import type { CallScope } from '../capability/types.ts';
+import type { CommandOutcome } from '../capability/types.ts';
 import type { Owner } from '../ids.ts';
 import type { ClaimedRun, EngineName, PlacementName } from '../run/types.ts';
 import type { Executor } from './executor.ts';
@@ -13,6 +13,8 @@ import type { Executor } from './executor.ts';
  */
 export interface Placement {
   readonly name: PlacementName;
+  readonly engine: EngineName;
+  readonly wall: string;
   seat(run: ClaimedRun, harness: string): Promise<Seat>;
   /** Ends what an earlier attempt of this run may have left. Called before the ledger is judged. */
   recycle(run: { readonly id: string } & Owner): Promise<void>;
@@ -25,6 +27,7 @@ export interface Seat {
   readonly sandbox: string;
   /** True when a sandbox had to be made for it. */
   readonly cold: boolean;
+  readonly harness: string;
   readonly executor: Executor;
   /** Runs a permitted command or file operation in the sandbox on the kernel's behalf (`host-loop-shell`, and `fs.*`). */
   readonly tools: SandboxTools;
@@ -33,7 +36,7 @@ export interface Seat {
 }
 
 export interface SandboxTools {
-  exec(command: ToolCommand, signal: AbortSignal): Promise<import('../capability/types.ts').CommandOutcome>;
+  exec(command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome>;
   file(operation: FileOperation, signal: AbortSignal): Promise<FileResult>;
 }
 
@@ -61,8 +64,3 @@ export type FileResult =
       readonly entries: readonly { readonly name: string; readonly kind: 'file' | 'directory' | 'link' | 'other'; readonly size: number }[];
       readonly truncated: boolean;
     };
-
-/** The pipeline asks the placement's seat only through this map of live runs. */
-export interface Seats {
-  find(run: string): { readonly seat: Seat; readonly scope: CallScope } | undefined;
-}

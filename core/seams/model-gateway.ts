@@ -29,5 +29,11 @@ export interface ModelReply {
  * - G2 an abort ends the upstream request.
  */
 export interface ModelGateway {
-  generate(request: ModelRequest, context: { readonly run: string; readonly step: number }, signal: AbortSignal): Promise<ModelReply>;
+  generate(
+    request: ModelRequest,
+    context: { readonly run: string; readonly step: number },
+    signal: AbortSignal,
+    /** Sees the reply's text as it arrives; an adapter that cannot stream never calls it. */
+    onDelta?: (text: string) => void,
+  ): Promise<ModelReply>;
 }

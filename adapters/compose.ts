@@ -1,0 +1,272 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { Container, ContainerModule, type ServiceIdentifier } from 'inversify';
+import type { AdapterManifest } from '../core/adapter.ts';
+import type { CallDeps } from '../core/capability/call.ts';
+import { LocalPermits } from '../core/capability/permits.ts';
+import { Reservations } from '../core/capability/reservations.ts';
+import type { CompiledConfig } from '../core/config.ts';
+import { UsageError } from '../core/errors.ts';
+import type { NewEvent } from '../core/events.ts';
+import { createOperations } from '../core/kernel-operations.ts';
+import { SAFETY } from '../core/limits.ts';
+import type { PolicyEngine } from '../core/policy/types.ts';
+import type { Placement } from '../core/ports/placement.ts';
+import type { Store } from '../core/ports/store.ts';
+import { Deliverer } from '../core/run/deliver.ts';
+import { LiveRuns } from '../core/run/live-runs.ts';
+import { ProgressLog } from '../core/run/progress.ts';
+import { Scheduler } from '../core/run/scheduler.ts';
+import { type Clock, steadyClock } from '../core/seams/clock.ts';
+import type { Delivery } from '../core/seams/delivery.ts';
+import type { RunTokens } from '../core/seams/run-tokens.ts';
+import type { SandboxEngine } from '../core/seams/sandbox-engine.ts';
+import { createMembraneService } from '../core/wire/membrane-service.ts';
+import type { MembraneService } from '../core/wire/service.ts';
+import { ensureGuest } from '../harnesses/guest/bundle.ts';
+import { scriptedHarness } from '../harnesses/scripted/harness.ts';
+import { compileArgumentChecks } from './argument-check.ts';
+import { threadDelivery } from './delivery/thread-delivery.ts';
+import { guestExecutor } from './executor/guest-executor.ts';
+import { hostLoopExecutor } from './executor/host-loop-executor.ts';
+import { createLocalKernel, type LocalKernel } from './kernel.ts';
+import type { Membrane } from './membrane/channel.ts';
+import { createMembrane } from './membrane/server.ts';
+import { createRunTokens } from './membrane/tokens.ts';
+import { type CountingGateway, countingGateway } from './model/counting-gateway.ts';
+import { createScriptedGateway } from './model/scripted-gateway.ts';
+import { disposablePerRun, hostLoopShell, persistentPerUser } from './placement/sandboxed.ts';
+import { createPolicyEngine } from './policy/wasm-engine.ts';
+import { createBubblewrapEngine } from './sandbox/bubblewrap/engine.ts';
+import { SandboxManager } from './sandbox/manager.ts';
+import { openSqliteStore, type SqliteStore } from './store/mikro-orm/store.ts';
+import { lockStateDir } from './store/state-lock.ts';
+
+export interface KernelOptions {
+  /** Adapters that replace built-in ones. */
+  readonly adapters?: readonly AdapterManifest[];
+  readonly clock?: Clock;
+  /** Errors that no run can carry; default writes one line each to standard error. */
+  readonly onError?: (error: unknown, run: string | undefined) => void;
+}
+
+/** Calls of one user in flight at once, over all runs. */
+const CONCURRENT_CALLS_PER_USER = 32;
+
+const id = <T>(name: string): ServiceIdentifier<T> => Symbol(name) as ServiceIdentifier<T>;
+const T = {
+  clock: id<Clock>('Clock'),
+  store: id<SqliteStore>('Store'),
+  policy: id<PolicyEngine>('PolicyEngine'),
+  tokens: id<RunTokens>('RunTokens'),
+  model: id<CountingGateway>('ModelGateway'),
+  delivery: id<Delivery>('Delivery'),
+  engine: id<SandboxEngine>('SandboxEngine'),
+  calls: id<CallDeps>('CallDeps'),
+  service: id<MembraneService>('MembraneService'),
+  membrane: id<Membrane>('Membrane'),
+  sandboxes: id<SandboxManager>('SandboxManager'),
+  placements: id<ReadonlyMap<Placement['name'], Placement>>('Placements'),
+  deliverer: id<Deliverer>('Deliverer'),
+  scheduler: id<Scheduler>('Scheduler'),
+  kernel: id<LocalKernel>('Kernel'),
+};
+
+/**
+ * The composition root: the one place that knows every adapter. Takes the state directory's lock, opens the store and puts the kernel
+ * together; nothing is claimed before `start`.
+ *
+ * @throws ConfigError, PrerequisiteError, PolicyError; StoreError `state_locked`. Nothing stays open then.
+ */
+export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
+  const onError = options.onError ?? ((error, run) => process.stderr.write(`outwork: ${run ?? 'kernel'}: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`));
+  await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
+  const lock = await lockStateDir(config.stateDir);
+  const undo: (() => Promise<void> | void)[] = [() => lock.release()];
+  try {
+    const container = new Container();
+    await container.load(module(config, options, onError, undo));
+    return await container.getAsync(T.kernel);
+  } catch (error) {
+    for (const step of undo.reverse()) await step();
+    throw error;
+  }
+}
+
+function module(config: CompiledConfig, options: KernelOptions, onError: NonNullable<KernelOptions['onError']>, undo: (() => Promise<void> | void)[]) {
+  const given = <Port extends AdapterManifest['port']>(port: Port) =>
+    options.adapters?.find((adapter): adapter is Extract<AdapterManifest, { port: Port }> => adapter.port === port);
+  const kept = <Part>(part: Part, close: (part: Part) => Promise<void>): Part => {
+    undo.push(() => close(part));
+    return part;
+  };
+  const { capacity, stateDir } = config;
+  const live = new LiveRuns();
+  let kickDelivery = () => {};
+  let wake = () => {};
+
+  return new ContainerModule((bind_) => {
+    const bind = bind_.bind;
+    bind(T.clock).toConstantValue(options.clock ?? steadyClock());
+
+    bind(T.store)
+      .toResolvedValue(async (clock: Clock) => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db'), clock }), (store) => store.close()), [T.clock])
+      .inSingletonScope();
+
+    bind(T.policy)
+      .toResolvedValue(
+        async (clock: Clock, store: Store) => {
+          const onEvent = (event: NewEvent) => void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
+          return kept(await createPolicyEngine({ dir: config.policy.dir, clock, pollMs: capacity.policyPollMs, onEvent }), (policy) => policy.close());
+        },
+        [T.clock, T.store],
+      )
+      .inSingletonScope();
+
+    bind(T.tokens).toResolvedValue((clock: Clock) => createRunTokens({ clock }), [T.clock]).inSingletonScope();
+
+    bind(T.model)
+      .toResolvedValue(
+        async (clock: Clock) => countingGateway((await given('model')?.create({ clock })) ?? (await createScriptedGateway({ scenario: config.model.scenario }))),
+        [T.clock],
+      )
+      .inSingletonScope();
+
+    bind(T.delivery).toResolvedValue(async (clock: Clock) => (await given('delivery')?.create({ clock })) ?? threadDelivery, [T.clock]).inSingletonScope();
+
+    bind(T.engine)
+      .toResolvedValue(
+        async (clock: Clock) => {
+          const { file } = await ensureGuest();
+          return createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock });
+        },
+        [T.clock],
+      )
+      .inSingletonScope();
+
+    bind(T.calls)
+      .toResolvedValue(
+        (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway): CallDeps => ({
+          clock,
+          store,
+          policy,
+          model,
+          capacity,
+          live,
+          permits: new LocalPermits(),
+          reservations: new Reservations({ concurrentCalls: CONCURRENT_CALLS_PER_USER, callsPerRun: SAFETY.callsPerRun }),
+          // No secret is stored and nothing leaves a sandbox in this version: the ports say so truthfully.
+          broker: { liveSecrets: () => [] },
+          egress: { revoke: () => Promise.resolve(), openRequests: () => 0 },
+          argumentFault: compileArgumentChecks(),
+          onMessage: () => kickDelivery(),
+        }),
+        [T.clock, T.store, T.policy, T.model],
+      )
+      .inSingletonScope();
+
+    bind(T.service)
+      .toResolvedValue(
+        (calls: CallDeps) => {
+          const progress = new ProgressLog({ events: calls.store.events, clock: calls.clock, broker: calls.broker, onError: (error) => onError(error, undefined) });
+          return createMembraneService({ ...calls, progress: (scope, data) => progress.add(scope, data), onError });
+        },
+        [T.calls],
+      )
+      .inSingletonScope();
+
+    bind(T.membrane)
+      .toResolvedValue(
+        async (service: MembraneService, tokens: RunTokens, clock: Clock) => {
+          const { sha256 } = await ensureGuest();
+          return kept(await createMembrane({ service, tokens, clock, guestDigest: () => sha256 }), (membrane) => membrane.close());
+        },
+        [T.service, T.tokens, T.clock],
+      )
+      .inSingletonScope();
+
+    bind(T.sandboxes)
+      .toResolvedValue(
+        (engine: SandboxEngine, membrane: Membrane, tokens: RunTokens, clock: Clock, store: Store) =>
+          new SandboxManager({
+            stateDir,
+            engine,
+            membrane,
+            tokens,
+            clock,
+            startMs: capacity.sandboxStartMs,
+            idleMs: capacity.sandboxIdleMs,
+            sliceOf: async ({ tenant, user }) => {
+              const found = await store.users.get(tenant, user);
+              if (found === undefined) throw new UsageError('not_found', `No user ${user} in tenant ${tenant}`);
+              return found.slice;
+            },
+            onEvent: (event) => void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined)),
+          }),
+        [T.engine, T.membrane, T.tokens, T.clock, T.store],
+      )
+      .inSingletonScope();
+
+    bind(T.placements)
+      .toResolvedValue(
+        (sandboxes: SandboxManager, service: MembraneService, tokens: RunTokens, clock: Clock) => {
+          const inHost = hostLoopExecutor({ service, harnesses: new Map([['scripted', scriptedHarness]]) });
+          const inGuest = guestExecutor({ live, tokens, clock, cancelGraceMs: capacity.cancelGraceMs });
+          const all = [
+            hostLoopShell({ sandboxes, executor: inHost }),
+            disposablePerRun({ sandboxes, executor: inGuest }),
+            persistentPerUser({ sandboxes, executor: inGuest }),
+          ];
+          return new Map(all.map((placement) => [placement.name, placement]));
+        },
+        [T.sandboxes, T.service, T.tokens, T.clock],
+      )
+      .inSingletonScope();
+
+    bind(T.deliverer)
+      .toResolvedValue(
+        (store: Store, clock: Clock, delivery: Delivery) => {
+          const deliverer = new Deliverer({ store, clock, delivery, onError });
+          kickDelivery = () => deliverer.kick();
+          return deliverer;
+        },
+        [T.store, T.clock, T.delivery],
+      )
+      .inSingletonScope();
+
+    bind(T.scheduler)
+      .toResolvedValue(
+        (calls: CallDeps, tokens: RunTokens, placements: ReadonlyMap<Placement['name'], Placement>) => {
+          const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
+          const scheduler = new Scheduler({ ...calls, config, tokens, placements, holder, onError, onEnded: () => kickDelivery() });
+          wake = () => scheduler.wake();
+          return scheduler;
+        },
+        [T.calls, T.tokens, T.placements],
+      )
+      .inSingletonScope();
+
+    bind(T.kernel)
+      .toResolvedValue(
+        (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model) =>
+          createLocalKernel({
+            config,
+            operations: createOperations({ store, clock, policy, live, wake: () => wake() }),
+            store,
+            clock,
+            policy,
+            membrane,
+            engine,
+            sandboxes,
+            scheduler,
+            deliverer,
+            model,
+            unlock: () => undo[0]?.(),
+          }),
+        [T.store, T.clock, T.policy, T.membrane, T.engine, T.sandboxes, T.scheduler, T.deliverer, T.model],
+      )
+      .inSingletonScope();
+  });
+}

@@ -1,0 +1,115 @@
+import type { CompiledConfig } from '../core/config.ts';
+import { SandboxError, UsageError } from '../core/errors.ts';
+import type { Owner } from '../core/ids.ts';
+import type { Kernel, KernelOperations } from '../core/kernel.ts';
+import { SAFETY } from '../core/limits.ts';
+import type { Measurable, MeasureSnapshot } from '../core/measure.ts';
+import type { PolicyEngine } from '../core/policy/types.ts';
+import type { Store } from '../core/ports/store.ts';
+import type { Deliverer } from '../core/run/deliver.ts';
+import type { Scheduler } from '../core/run/scheduler.ts';
+import type { Clock } from '../core/seams/clock.ts';
+import type { SandboxEngine } from '../core/seams/sandbox-engine.ts';
+import type { Membrane } from './membrane/channel.ts';
+import type { CountingGateway } from './model/counting-gateway.ts';
+import { type SandboxManager, userKey } from './sandbox/manager.ts';
+
+export interface KernelParts {
+  readonly config: CompiledConfig;
+  readonly operations: KernelOperations;
+  readonly store: Store & { readonly commits?: number };
+  readonly clock: Clock;
+  readonly policy: PolicyEngine;
+  readonly membrane: Membrane;
+  readonly engine: SandboxEngine;
+  readonly sandboxes: SandboxManager;
+  readonly scheduler: Scheduler;
+  readonly deliverer: Deliverer;
+  readonly model: CountingGateway;
+  /** Gives the state directory back. */
+  readonly unlock: () => Promise<void> | void;
+}
+
+/** A kernel in this process: the operations, and the life of what stands behind them. */
+export interface LocalKernel extends Kernel, Measurable {
+  /** OpenAPI 3.1 document of the membrane. */
+  membraneDocument(): unknown;
+}
+
+export function createLocalKernel(parts: KernelParts): LocalKernel {
+  let starting: Promise<void> | undefined;
+  let closing: Promise<void> | undefined;
+  // Timers of the kernel do not hold the process; a started kernel does.
+  let alive: NodeJS.Timeout | undefined;
+
+  const start = async (): Promise<void> => {
+    await parts.engine.sweep();
+    await parts.store.deliveries.sweep(parts.clock.now());
+    alive = setInterval(() => {}, 2 ** 30);
+    parts.scheduler.start();
+    parts.deliverer.kick();
+  };
+  const close = async (): Promise<void> => {
+    await starting?.catch(() => {});
+    await parts.scheduler[Symbol.asyncDispose]();
+    await parts.deliverer[Symbol.asyncDispose]();
+    await parts.sandboxes[Symbol.asyncDispose]();
+    await parts.membrane.close();
+    await parts.policy.close();
+    await parts.store.close();
+    await parts.unlock();
+    clearInterval(alive);
+  };
+  return {
+    ...parts.operations,
+    config: parts.config,
+    start: () => (starting ??= start()),
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+    measure: () => measure(parts),
+    importFile: (owner, path, source) => importFile(parts, owner, path, source),
+    membraneDocument: () => parts.membrane.openApi(),
+  };
+}
+
+async function measure({ store, sandboxes, model }: KernelParts): Promise<MeasureSnapshot> {
+  const usage = sandboxes.running().map(async ({ tenant, user, generation, handle }) => ({ tenant, user, generation, ...(await handle.usage()) }));
+  return {
+    commits: store.commits ?? 0,
+    membrane: sandboxes.counters(),
+    model: model.counters(),
+    sandboxes: await Promise.all(usage),
+  };
+}
+
+async function importFile({ store, sandboxes }: KernelParts, owner: Owner, path: string, source: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
+  if ((await store.users.get(owner.tenant, owner.user)) === undefined) throw new UsageError('not_found', `No user ${owner.user}`);
+  const key = userKey(owner);
+  const { sandbox } = await sandboxes.acquire(key, owner);
+  const never = new AbortController().signal;
+  let bytes = 0;
+  let first = true;
+  const write = async (chunk: Buffer) => {
+    const body = chunk.toString('base64');
+    const answer = await sandbox.channel.file({ op: 'write', path, body, encoding: 'base64', append: !first }, never);
+    if (answer.op !== 'write') throw new SandboxError('start_failed', 'The file helper answered another operation');
+    first = false;
+    bytes += chunk.length;
+  };
+  try {
+    for await (const chunk of chunksOf(source, SAFETY.fileBytes / 2)) await write(chunk);
+    if (first) await write(Buffer.alloc(0));
+    return { bytes };
+  } finally {
+    sandboxes.release(key, sandbox.generation);
+  }
+}
+
+async function* chunksOf(source: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Buffer> {
+  let rest = Buffer.alloc(0);
+  for await (const piece of source) {
+    rest = Buffer.concat([rest, piece]);
+    for (; rest.length >= size; rest = rest.subarray(size)) yield rest.subarray(0, size);
+  }
+  if (rest.length > 0) yield rest;
+}

@@ -1,0 +1,71 @@
+import { CallError } from '../errors.ts';
+import { digestOf, type Json, jsonFault } from '../json.ts';
+import { SAFETY } from '../limits.ts';
+import type { CallPolicyInput, Decision, PolicyEngine } from '../policy/types.ts';
+import type { Clock } from '../seams/clock.ts';
+import { type CapabilityDescriptor, descriptorOf } from './descriptors.ts';
+import { obligationFault } from './floor.ts';
+import type { CallRequest, CallScope } from './types.ts';
+
+export interface AuthorizeDeps {
+  readonly policy: PolicyEngine;
+  readonly clock: Clock;
+  /** Checks compiled from the descriptors' schemas. */
+  readonly argumentFault: (descriptor: CapabilityDescriptor, args: Json) => string | undefined;
+}
+
+/** A request whose form is right: known capability, bounded and valid arguments, a caller the descriptor names. */
+export interface BoundCall {
+  readonly descriptor: CapabilityDescriptor;
+  readonly request: CallRequest;
+  readonly argsDigest: string;
+}
+
+/** @throws CallError `unknown_capability` `invalid_arguments` `caller_not_allowed`; nothing has happened then */
+export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallRequest): BoundCall {
+  const descriptor = descriptorOf(request.capability);
+  if (descriptor === undefined) throw new CallError('unknown_capability', `No capability of that name: ${String(request.capability).slice(0, 64)}`);
+  const fault =
+    jsonFault(request.args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) ?? deps.argumentFault(descriptor, request.args);
+  if (fault !== undefined) throw new CallError('invalid_arguments', `${descriptor.name}: ${fault}`);
+  if (!descriptor.callers.includes(scope.caller)) throw new CallError('caller_not_allowed', `${descriptor.name} is not for a caller of kind ${scope.caller}`);
+  return { descriptor, request, argsDigest: digestOf('outwork.args', { capability: descriptor.name, args: request.args }) };
+}
+
+export interface Verdict {
+  readonly decision: Decision;
+  readonly inputDigest: string;
+}
+
+/** Asks policy. Whatever the answer lacks becomes a deny with a reason. */
+export function decideCall(deps: AuthorizeDeps, scope: CallScope, call: BoundCall, callsUsed: number): Verdict {
+  const input: CallPolicyInput = {
+    kind: 'call',
+    version: 1,
+    scope: { tenant: scope.tenant, user: scope.user, thread: scope.thread, run: scope.run },
+    actor: { user: scope.user, roles: scope.roles },
+    origin: scope.origin,
+    placement: scope.placement,
+    engine: scope.engine,
+    wall: scope.wall,
+    time: String(deps.clock.now()),
+    capability: call.descriptor.name,
+    caller: scope.caller,
+    effectClass: call.descriptor.effectClass,
+    args: call.descriptor.project(call.request.args),
+    argsDigest: call.argsDigest,
+    callsUsed,
+  };
+  return { decision: settled(deps.policy.decide(input)), inputDigest: digestOf('outwork.policy-input', input) };
+}
+
+function settled(decision: Decision): Decision {
+  const fault = obligationFault(decision);
+  if (fault !== undefined) return { ...decision, effect: 'deny', obligations: [], reasons: [fault] };
+  // Asks need a durable approval to park on; without that gate an ask cannot be honoured, so nothing may happen.
+  if (decision.effect === 'ask') {
+    const reason = { code: 'approval_unavailable', message: 'This call needs an approval, and this kernel has no approval gate' };
+    return { ...decision, effect: 'deny', obligations: [], reasons: [...decision.reasons, reason] };
+  }
+  return decision;
+}

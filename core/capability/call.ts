@@ -1,0 +1,210 @@
+import { CallError } from '../errors.ts';
+import type { NewEvent } from '../events.ts';
+import { newId } from '../ids.ts';
+import type { Broker } from '../ports/broker.ts';
+import type { Egress } from '../ports/egress.ts';
+import type { CallRow, RecordedOutcome, StoreEffect } from '../ports/store.ts';
+import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
+import type { PermitClose } from '../wire/protocol.ts';
+import { type AuthorizeDeps, type BoundCall, bindCall, decideCall, type Verdict } from './authorize.ts';
+import { claimedOutcome, commandBounds, type DispatchDeps, dispatch } from './dispatch.ts';
+import { type Terms, termsOf } from './floor.ts';
+import { type LocalPermits, type Permit, seal } from './permits.ts';
+import { scrubJson, scrubText } from './redact.ts';
+import type { Reservation, Reservations } from './reservations.ts';
+import { truncateText } from './truncate.ts';
+import type { CallReply, CallRequest, CallScope } from './types.ts';
+
+export interface CallDeps extends AuthorizeDeps, DispatchDeps {
+  readonly live: LiveRuns;
+  readonly permits: LocalPermits;
+  readonly reservations: Reservations;
+  readonly broker: Broker;
+  readonly egress: Egress;
+  /** A reply was made durable: delivery may look. */
+  readonly onMessage: () => void;
+}
+
+type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
+
+/**
+ * The call pipeline, one path for every placement:
+ * bound → fence → decide → reserve → seal → ledger → dispatch → obligations → ledger → event.
+ * (Bounds of the socket and authentication come before it, in the membrane.)
+ *
+ * @throws CallError, StoreError `stale_fence`; the call has then not been executed, or its row stays `dispatched` for the next attempt
+ */
+export async function call(deps: CallDeps, scope: CallScope, request: CallRequest, onDelta?: (text: string) => void): Promise<CallReply> {
+  const run = deps.live.find(scope.run);
+  if (run === undefined || run.scope.fence !== scope.fence) throw new CallError('stale_fence', 'This attempt is over');
+  const bound = bindCall(deps, scope, request);
+  const reservation = deps.reservations.reserve(scope);
+  try {
+    const verdict = decideCall(deps, scope, bound, deps.reservations.callsOf(scope.run));
+    const opened = await open(deps, scope, bound, verdict);
+    if ('reply' in opened) {
+      if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
+      reservation.release();
+      return opened.reply;
+    }
+    const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation });
+    if (runsLocally(scope, bound)) return handOver(deps, bound, permit);
+    return await execute(deps, run, bound, permit, onDelta);
+  } catch (error) {
+    reservation.release();
+    throw error;
+  }
+}
+
+/** Commands of an executor that lives in the sandbox run there, by permit. */
+const runsLocally = (scope: CallScope, bound: BoundCall): boolean =>
+  bound.descriptor.runsIn === 'command' && scope.caller === 'executor' && scope.placement !== 'host-loop-shell';
+
+interface Sealed {
+  readonly id: string;
+  readonly deadlineMs: number;
+  readonly terms: Terms;
+}
+
+/** Decision, ledger row, permit and event in one durable write; or the answer that an earlier attempt left. */
+async function open(
+  deps: CallDeps,
+  scope: CallScope,
+  { descriptor, request, argsDigest }: BoundCall,
+  { decision, inputDigest }: Verdict,
+): Promise<{ row: CallRow; sealed: Sealed } | { reply: FinalReply }> {
+  const nowMs = deps.clock.now();
+  const permitMs = descriptor.permitMs(request.args);
+  const asked = (request.args as { outputBytes?: number } | null)?.outputBytes;
+  const terms = termsOf(descriptor, decision, asked, permitMs);
+  const sealed: Sealed = { id: newId('permit', nowMs), deadlineMs: Math.min(nowMs + permitMs, scope.deadlineMs), terms };
+  const denied = decision.effect !== 'allow';
+  const id = newId('decision', nowMs);
+  const opened = await deps.store.calls.open(scope, {
+    key: request.key,
+    capability: descriptor.name,
+    effectClass: terms.effectClass,
+    argsDigest,
+    summary: scrubText(descriptor.summarize(request.args), deps.broker.liveSecrets(scope)),
+    decision: { id, inputDigest, decision },
+    ...(denied ? { outcome: { kind: 'denied', reasons: decision.reasons } } : { permit: sealed }),
+    event: eventOf(scope, denied ? 'call.denied' : 'call.dispatched', {
+      capability: descriptor.name,
+      step: request.key.step,
+      call: request.key.call,
+      decision: id,
+      ...(denied ? { codes: decision.reasons.map((reason) => reason.code) } : { effect_class: terms.effectClass }),
+    }),
+    nowMs,
+  });
+  switch (opened.kind) {
+    case 'opened':
+      return { row: opened.row, sealed };
+    case 'recorded':
+      return { reply: replyOf(opened.row, !denied || opened.row.decision !== id) };
+    case 'unknown':
+      return { reply: { effect: 'parked', gate: unknownGate(opened.row) } };
+    case 'in_flight':
+      throw new CallError('in_flight', 'This call is being carried out');
+    case 'nondeterministic':
+      throw new CallError('nondeterministic', `Call ${request.key.step}.${request.key.call} was recorded with other arguments or another capability`);
+  }
+}
+
+export const unknownGate = (row: CallRow) => ({
+  kind: 'unknown' as const,
+  ref: row.id,
+  reason: `It is not known whether this was carried out: ${row.capability} ${row.summary}`,
+});
+
+function handOver(deps: CallDeps, bound: BoundCall, permit: Permit): CallReply {
+  deps.permits.add(permit);
+  const { timeoutMs, outputBytes } = commandBounds(bound.request.args, permit, deps.capacity);
+  return { effect: 'permit', permit: { id: permit.id, deadlineMs: permit.deadlineMs, timeoutMs, outputBytes } };
+}
+
+async function execute(deps: CallDeps, run: LiveRun, bound: BoundCall, permit: Permit, onDelta?: (text: string) => void): Promise<FinalReply> {
+  const { args, key } = bound.request;
+  const timeout = AbortSignal.timeout(Math.max(1, permit.deadlineMs - deps.clock.now()));
+  const signal = AbortSignal.any([run.signal, timeout]);
+  const secrets = deps.broker.liveSecrets(permit.scope);
+  const { outcome, effect } = await dispatch(deps, { permit, descriptor: bound.descriptor, args, step: key.step, seat: run.seat, signal, secrets, onDelta });
+  return close(deps, permit, outcome, effect);
+}
+
+/** The executor reports how a local command ended. @throws CallError `permit_unknown` `permit_expired` */
+export async function closePermit(deps: CallDeps, scope: CallScope, report: PermitClose): Promise<FinalReply> {
+  const permit = deps.permits.take(report.permit, scope);
+  const late = deps.clock.now() > permit.deadlineMs;
+  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), undefined, late ? 'unknown' : undefined);
+  if (late) throw new CallError('permit_expired', 'The outcome came after the deadline of its permit');
+  return reply;
+}
+
+/** Obligations, then the row's end, its effect and its event in one durable write. */
+async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, effect?: StoreEffect, forced?: 'unknown'): Promise<FinalReply> {
+  const { scope, row } = permit;
+  try {
+    const secrets = deps.broker.liveSecrets(scope);
+    const outcome = limited(scrubbed(raw, secrets), permit.terms.outputBytes);
+    const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
+    const closed = await deps.store.calls.close(scope, {
+      permit: permit.id,
+      outcome,
+      state,
+      ...(effect === undefined ? {} : { effect: { ...effect, body: scrubText(effect.body, secrets) } }),
+      event: eventOf(scope, state === 'done' ? 'call.completed' : 'call.unknown', { capability: row.capability, call_id: row.id, ...summaryOf(outcome) }),
+      nowMs: deps.clock.now(),
+    });
+    if (effect?.kind === 'message') deps.onMessage();
+    return replyOf(closed, false);
+  } finally {
+    permit.reservation.release();
+  }
+}
+
+const scrubbed = (outcome: RecordedOutcome, secrets: readonly string[]): RecordedOutcome => {
+  if (outcome.kind === 'result') return { ...outcome, result: scrubJson(outcome.result, secrets) };
+  return outcome.kind === 'error' ? { ...outcome, message: scrubText(outcome.message, secrets) } : outcome;
+};
+
+/** Both output streams of a command held to the permit's limit, whoever captured them. */
+function limited(outcome: RecordedOutcome, bytes: number): RecordedOutcome {
+  if (outcome.kind !== 'result' || outcome.result === null || typeof outcome.result !== 'object' || !('stdout' in outcome.result)) return outcome;
+  const { stdout, stderr, truncated, ...rest } = outcome.result as { stdout: string; stderr: string; truncated: boolean };
+  const out = truncateText(stdout, bytes);
+  const err = truncateText(stderr, bytes);
+  const cut = truncated || out.truncated || err.truncated;
+  return { ...outcome, result: { ...rest, stdout: out.text, stderr: err.text, truncated: cut } };
+}
+
+const summaryOf = (outcome: RecordedOutcome): NewEvent['data'] => {
+  if (outcome.kind === 'error') return { error: outcome.code };
+  if (outcome.kind === 'result' && outcome.result !== null && typeof outcome.result === 'object' && 'exitCode' in outcome.result) {
+    const { exitCode, signal, timedOut, wallMs } = outcome.result as { exitCode: number | null; signal: string | null; timedOut: boolean; wallMs: number };
+    return { exit_code: exitCode, signal, timed_out: timedOut, wall_ms: Math.round(wallMs) };
+  }
+  return {};
+};
+
+function replyOf(row: CallRow, replayed: boolean): FinalReply {
+  const { outcome } = row;
+  if (row.state === 'unknown') return { effect: 'parked', gate: unknownGate(row) };
+  if (outcome?.kind === 'result') return { effect: 'done', result: outcome.result, replayed };
+  if (outcome?.kind === 'denied') return { effect: 'denied', reasons: outcome.reasons };
+  return { effect: 'done', result: { error: { code: outcome?.code ?? 'internal', message: outcome?.message ?? '' } }, replayed };
+}
+
+export const eventOf = (scope: Pick<CallScope, 'tenant' | 'thread' | 'run'>, type: NewEvent['type'], data: NewEvent['data']): NewEvent => ({
+  type,
+  tenant: scope.tenant,
+  thread: scope.thread,
+  run: scope.run,
+  data,
+});
+
+/** Drops what the kernel still holds in memory of a run that lost its seat. */
+export function forgetRun(deps: Pick<CallDeps, 'permits' | 'reservations'>, run: string): void {
+  deps.permits.drop(run);
+  deps.reservations.forget(run);
+}

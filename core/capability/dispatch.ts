@@ -1,0 +1,115 @@
+import { CallError, OutworkError, SandboxError } from '../errors.ts';
+import type { Json } from '../json.ts';
+import type { Seat } from '../ports/placement.ts';
+import type { RecordedOutcome, Store, StoreEffect } from '../ports/store.ts';
+import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
+import type { CapacityName } from '../config.ts';
+import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
+import type { Permit } from './permits.ts';
+import { StreamRedactor } from './redact.ts';
+import type { CommandOutcome, ShellExecArgs } from './types.ts';
+
+export interface DispatchDeps {
+  readonly store: Store;
+  readonly model: ModelGateway;
+  readonly capacity: Readonly<Record<CapacityName, number>>;
+}
+
+export interface Dispatch {
+  readonly permit: Permit;
+  readonly descriptor: CapabilityDescriptor;
+  readonly args: Json;
+  readonly step: number;
+  readonly seat: Seat;
+  readonly signal: AbortSignal;
+  readonly secrets: readonly string[];
+  readonly onDelta: ((text: string) => void) | undefined;
+}
+
+export interface Dispatched {
+  readonly outcome: RecordedOutcome;
+  /** Made durable together with the row's end. */
+  readonly effect?: StoreEffect;
+}
+
+/**
+ * Carries a permitted call out on the kernel's side. What the call itself gets wrong (a missing file, a refused path) is an outcome;
+ * what leaves its end unknown (a lost sandbox, an abort) is thrown, and the row stays `dispatched` for the next attempt to judge.
+ */
+export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<Dispatched> {
+  try {
+    return await carryOut(deps, work);
+  } catch (error) {
+    if (work.signal.aborted || endIsUnknown(error)) throw error;
+    const code = error instanceof OutworkError ? error.code : 'dispatch_failed';
+    return { outcome: { kind: 'error', code, message: error instanceof Error ? error.message.slice(0, 2000) : 'failed' } };
+  }
+}
+
+const endIsUnknown = (error: unknown): boolean => error instanceof SandboxError && (error.code === 'guest_lost' || error.code === 'not_running');
+
+async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<Dispatched> {
+  const { descriptor, args, permit, seat, signal } = work;
+  switch (descriptor.runsIn) {
+    case 'gateway':
+      return result(await generate(deps, work));
+    case 'files':
+      return result((await seat.tools.file(fileOperation(descriptor.name, args), signal)) as unknown as Json);
+    case 'command':
+      return result((await seat.tools.exec(commandOf(args, permit, deps.capacity), signal)) as unknown as Json);
+    case 'store':
+      return inStore(deps, work);
+  }
+}
+
+const result = (value: Json): Dispatched => ({ outcome: { kind: 'result', result: value, source: 'kernel' } });
+
+async function generate(deps: DispatchDeps, { args, permit, step, signal, secrets, onDelta }: Dispatch): Promise<Json> {
+  const redactor = new StreamRedactor(secrets);
+  const emit = (text: string) => {
+    if (text !== '') onDelta?.(text);
+  };
+  const reply = await deps.model.generate(args as unknown as ModelRequest, { run: permit.scope.run, step }, signal, (delta) => emit(redactor.push(delta)));
+  emit(redactor.flush());
+  return reply as unknown as Json;
+}
+
+/** Clamped bounds of a command: what the caller wished, held to the permit's terms and the configured maxima. */
+export function commandBounds(args: Json, permit: Pick<Permit, 'terms'>, capacity: DispatchDeps['capacity']): { timeoutMs: number; outputBytes: number } {
+  const wished = (args as unknown as ShellExecArgs).timeoutMs ?? capacity.commandTimeoutMs;
+  return { timeoutMs: Math.min(wished, capacity.commandTimeoutMaxMs, permit.terms.reserveWallMs), outputBytes: permit.terms.outputBytes };
+}
+
+function commandOf(args: Json, permit: Permit, capacity: DispatchDeps['capacity']) {
+  const { argv, cwd, env, stdin, background } = args as unknown as ShellExecArgs;
+  return {
+    argv,
+    ...commandBounds(args, permit, capacity),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(stdin === undefined ? {} : { stdin }),
+    ...(background === undefined ? {} : { background }),
+  };
+}
+
+async function inStore(deps: DispatchDeps, { descriptor, args, permit }: Dispatch): Promise<Dispatched> {
+  const value = args as unknown as { body: string; schema: string; version: number; afterSeq?: number; limit?: number };
+  switch (descriptor.name) {
+    case 'message.post':
+      return { ...result({ posted: true }), effect: { kind: 'message', body: value.body } };
+    case 'checkpoint.save':
+      return { ...result({ saved: true }), effect: { kind: 'checkpoint', schema: value.schema, version: value.version, body: value.body } };
+    case 'thread.read': {
+      const messages = await deps.store.threads.messages(permit.scope.thread, { afterSeq: value.afterSeq ?? 0, limit: value.limit ?? 50 });
+      return result({ messages: messages.map(({ seq, author, user, body }) => ({ seq, author, user, body })) });
+    }
+    default:
+      throw new CallError('dispatch_failed', `${descriptor.name} has no handler`);
+  }
+}
+
+/** The executor's report of a local command as a recorded outcome: its own claim, never kernel evidence. */
+export function claimedOutcome(outcome: CommandOutcome | undefined, error: { code: string; message: string } | undefined): RecordedOutcome {
+  if (outcome !== undefined) return { kind: 'result', result: outcome as unknown as Json, source: 'claimed' };
+  return { kind: 'error', code: (error?.code ?? 'dispatch_failed').slice(0, 64), message: (error?.message ?? 'no outcome').slice(0, 2000) };
+}

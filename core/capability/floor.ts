@@ -1,0 +1,43 @@
+import { CAPACITY, SAFETY } from '../limits.ts';
+import type { Decision, Obligation } from '../policy/types.ts';
+import type { CapabilityDescriptor } from './descriptors.ts';
+import type { EffectClass, Reason } from './types.ts';
+
+/** What an allowed call is bound to. Redact and audit have no switch: every executing call gets both. */
+export interface Terms {
+  readonly outputBytes: number;
+  readonly reserveWallMs: number;
+  readonly effectClass: EffectClass;
+}
+
+const RANK: Readonly<Record<EffectClass, number>> = { pure: 0, idempotent: 1, once: 2 };
+
+/**
+ * The floor: redact, output limit, reserve and audit belong to every executing call. Obligations can tighten them, never remove them,
+ * and only `shell.exec` may have its effect class lowered.
+ *
+ * @param asked - the caller's own wish for the output limit, clamped to [1 KiB, 1 MiB]
+ */
+export function termsOf(descriptor: CapabilityDescriptor, decision: Decision, asked: number | undefined, permitMs: number): Terms {
+  let outputBytes = Math.min(SAFETY.outputBytes, Math.max(SAFETY.outputFloorBytes, asked ?? CAPACITY.outputDefaultBytes));
+  let reserveWallMs = permitMs;
+  let effectClass = descriptor.effectClass;
+  for (const obligation of decision.obligations) {
+    if (obligation.kind === 'output_limit') outputBytes = Math.max(SAFETY.outputFloorBytes, Math.min(outputBytes, obligation.bytes));
+    else if (obligation.kind === 'reserve') reserveWallMs = Math.min(reserveWallMs, obligation.wallMs);
+    else if (obligation.kind === 'effect_class' && descriptor.runsIn === 'command' && RANK[obligation.class] < RANK[effectClass]) {
+      effectClass = obligation.class;
+    }
+  }
+  return { outputBytes, reserveWallMs, effectClass };
+}
+
+const KNOWN: Readonly<Record<Obligation['kind'], true>> = { redact: true, audit: true, output_limit: true, reserve: true, effect_class: true };
+
+/** Why an allow cannot be carried out as written; a deny then, whichever engine decided. */
+export function obligationFault(decision: Decision): Reason | undefined {
+  const unknown = decision.obligations.find((obligation) => !Object.hasOwn(KNOWN, obligation.kind));
+  return unknown === undefined
+    ? undefined
+    : { code: 'policy_unknown_obligation', message: `The decision carries an obligation this kernel does not know: ${String(unknown.kind)}` };
+}

@@ -1,0 +1,54 @@
+import { CallError } from '../errors.ts';
+import type { CallRow } from '../ports/store.ts';
+import type { Terms } from './floor.ts';
+import type { Reservation } from './reservations.ts';
+import type { CallScope } from './types.ts';
+
+declare const sealed: unique symbol;
+
+/**
+ * The sealed, single-use, deadline-bound form of an allow. Only `seal` makes one, and dispatch accepts nothing else. The executor holds
+ * at most its random id.
+ */
+export interface Permit {
+  readonly [sealed]: true;
+  readonly id: string;
+  readonly deadlineMs: number;
+  readonly scope: CallScope;
+  readonly row: CallRow;
+  readonly terms: Terms;
+  readonly reservation: Reservation;
+}
+
+export const seal = (permit: Omit<Permit, typeof sealed>): Permit => Object.freeze({ ...permit }) as Permit;
+
+/** Permits whose command runs in a sandbox, waiting for its outcome. A kernel that dies forgets them: the next fence judges their rows. */
+export class LocalPermits {
+  readonly #open = new Map<string, Permit>();
+
+  add(permit: Permit): void {
+    this.#open.set(permit.id, permit);
+  }
+
+  /**
+   * Takes the permit out: the one claim of its close.
+   * @throws CallError `permit_unknown` (never sealed, used, or of another run: no oracle)
+   */
+  take(id: string, scope: CallScope): Permit {
+    const permit = this.#open.get(id);
+    if (permit === undefined || permit.scope.run !== scope.run || permit.scope.fence !== scope.fence) {
+      throw new CallError('permit_unknown', 'No such permit is open for this run');
+    }
+    this.#open.delete(id);
+    return permit;
+  }
+
+  /** Ends every permit of a run; their rows are judged at the next claim. */
+  drop(run: string): void {
+    for (const permit of this.#open.values()) {
+      if (permit.scope.run !== run) continue;
+      permit.reservation.release();
+      this.#open.delete(permit.id);
+    }
+  }
+}

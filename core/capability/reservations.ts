@@ -1,0 +1,62 @@
+import { CallError } from '../errors.ts';
+import { ownerKey } from '../ids.ts';
+import type { CallScope } from './types.ts';
+
+export interface ReservationLimits {
+  /** Calls of one user in flight at once. */
+  readonly concurrentCalls: number;
+  /** Calls of one run, denied ones included. */
+  readonly callsPerRun: number;
+}
+
+/** A reserved place; `release` gives it back once, later calls do nothing. */
+export interface Reservation {
+  release(): void;
+}
+
+/**
+ * Ceilings on the actual actor's account, reserved before anything is allocated; a user never seen before is capped like any other.
+ * Held in memory: a crash releases everything.
+ */
+export class Reservations {
+  readonly #limits: ReservationLimits;
+  readonly #inFlight = new Map<string, number>();
+  readonly #calls = new Map<string, number>();
+
+  constructor(limits: ReservationLimits) {
+    this.#limits = limits;
+  }
+
+  /** @throws CallError `budget_exhausted`, naming account and dimension */
+  reserve(scope: Pick<CallScope, 'tenant' | 'user' | 'run'>): Reservation {
+    const account = ownerKey(scope);
+    const inFlight = this.#inFlight.get(account) ?? 0;
+    if (inFlight >= this.#limits.concurrentCalls) throw exhausted(`user ${scope.user}`, 'concurrent_calls', this.#limits.concurrentCalls);
+    const calls = this.callsOf(scope.run);
+    if (calls >= this.#limits.callsPerRun) throw exhausted(`run ${scope.run}`, 'calls_per_run', this.#limits.callsPerRun);
+    this.#inFlight.set(account, inFlight + 1);
+    this.#calls.set(scope.run, calls + 1);
+    let held = true;
+    return {
+      release: () => {
+        if (!held) return;
+        held = false;
+        const left = (this.#inFlight.get(account) ?? 1) - 1;
+        if (left > 0) this.#inFlight.set(account, left);
+        else this.#inFlight.delete(account);
+      },
+    };
+  }
+
+  callsOf(run: string): number {
+    return this.#calls.get(run) ?? 0;
+  }
+
+  /** Forgets a run that has ended. */
+  forget(run: string): void {
+    this.#calls.delete(run);
+  }
+}
+
+const exhausted = (account: string, dimension: string, limit: number): CallError =>
+  new CallError('budget_exhausted', `${account} has used up ${dimension} (${limit})`);

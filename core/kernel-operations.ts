@@ -1,0 +1,123 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { eventOf } from './capability/call.ts';
+import { StoreError, UsageError } from './errors.ts';
+import { NAME_PATTERN } from './ids.ts';
+import type { KernelOperations, RunView } from './kernel.ts';
+import type { PolicyEngine } from './policy/types.ts';
+import type { Store } from './ports/store.ts';
+import type { LiveRuns } from './run/live-runs.ts';
+import { nextStep } from './run/next-step.ts';
+import { resolveRun } from './run/resolve.ts';
+import { ACTIVE_STATES, isTerminal, type Run } from './run/types.ts';
+import type { Clock } from './seams/clock.ts';
+
+export interface OperationsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly policy: PolicyEngine;
+  readonly live: LiveRuns;
+  /** There may be a run to claim. */
+  readonly wake: () => void;
+}
+
+/** Only the digest of a bearer token is kept. */
+export const tokenDigest = (token: string): string => createHash('sha256').update(`outwork.bearer\0${token}`).digest('hex');
+
+/** What people and programs ask of a kernel; each is a store operation and a hint to the scheduler. */
+export function createOperations(deps: OperationsDeps): KernelOperations {
+  const { store, clock } = deps;
+  const runOf = async (id: string): Promise<Run> => {
+    const run = await store.runs.get(id);
+    if (run === undefined) throw new UsageError('not_found', `No run ${id}`);
+    return run;
+  };
+  const userOf = async (tenant: string, name: string) => {
+    const user = await store.users.get(tenant, name);
+    if (user === undefined || user.disabled) throw new UsageError('not_found', `No user ${name} in tenant ${tenant}`, { hint: `outwork user add ${name}` });
+    return user;
+  };
+  return {
+    async post(request) {
+      const user = await userOf(request.tenant, request.user);
+      const { tenant, body, thread, placement, harness, origin = 'operator' } = request;
+      const optional = { ...(thread && { thread }), ...(placement && { placement }), ...(harness && { harness }) };
+      const posted = await asUsage(store.threads.post({ tenant, actor: user.name, origin, body, ...optional, nowMs: clock.now() }));
+      deps.wake();
+      return posted;
+    },
+    async showRun(id): Promise<RunView> {
+      const run = await runOf(id);
+      const [attempts, calls, decisions, events, siblings] = await Promise.all([
+        store.runs.attempts(id),
+        store.calls.list(id),
+        store.calls.decisions(id),
+        store.events.read(0, { run: id }, 100_000),
+        run.state === 'queued' ? store.runs.list({ thread: run.thread, states: ACTIVE_STATES, limit: 1 }) : [],
+      ]);
+      return { run, attempts, calls, decisions, lastEvent: events.at(-1), next: nextStep(run, siblings[0], clock.now()) };
+    },
+    listRuns: (filter) => store.runs.list(filter),
+    async cancelRun(id) {
+      const run = await runOf(id);
+      if (isTerminal(run.state)) return run;
+      const type = run.state === 'running' ? 'run.cancelling' : 'run.cancelled';
+      const cancelled = await store.runs.requestCancel(id, eventOf({ ...run, run: id }, type, {}), clock.now());
+      const live = deps.live.find(id);
+      if (live !== undefined) {
+        live.cancelRequested = true;
+        live.cancel();
+      }
+      deps.wake();
+      return cancelled;
+    },
+    async steerRun({ tenant, run, user, body }) {
+      await userOf(tenant, user);
+      return asUsage(store.threads.steer({ tenant, run, actor: user, body, nowMs: clock.now() }));
+    },
+    async resolveRun(id, as) {
+      const run = await asUsage(resolveRun(store, id, as, clock.now()));
+      deps.wake();
+      return run;
+    },
+    listThreads: (tenant, limit) => store.threads.list(tenant, limit),
+    async showThread(tenant, id) {
+      const thread = await store.threads.get(tenant, id);
+      if (thread === undefined) throw new UsageError('not_found', `No thread ${id}`);
+      const [messages, runs] = await Promise.all([store.threads.messages(id, { limit: 1000 }), store.runs.list({ thread: id, limit: 1000 })]);
+      return { thread, messages, runs };
+    },
+    events: (from, filter, limit) => store.events.read(from, filter, limit),
+    async eventsChanged(from, waitMs) {
+      const enough = new AbortController();
+      const stop = clock.after(waitMs, () => enough.abort());
+      await store.events.changed(from, enough.signal);
+      stop();
+    },
+    async addUser({ tenant, name, roles }) {
+      for (const part of [tenant, name]) {
+        if (!NAME_PATTERN.test(part)) throw new UsageError('invalid_argument', `Not a name: ${part.slice(0, 80)}`, { hint: 'lower-case letters, digits, . _ -' });
+      }
+      return asUsage(store.users.add({ tenant, name, roles, nowMs: clock.now() }));
+    },
+    listUsers: (tenant) => store.users.list(tenant),
+    async issueToken({ tenant, name, ttlMs }) {
+      await userOf(tenant, name);
+      const token = `owt_${randomBytes(32).toString('base64url')}`;
+      const nowMs = clock.now();
+      await store.users.addToken({ tenant, user: name, digest: tokenDigest(token), expiresAtMs: nowMs + ttlMs, nowMs });
+      return { token, expiresAtMs: nowMs + ttlMs };
+    },
+    policyStatus: () => Promise.resolve(deps.policy.status()),
+  };
+}
+
+/** What the caller got wrong is a usage error; other store errors pass. */
+async function asUsage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof StoreError && (error.code === 'not_found' || error.code === 'conflict')) throw new UsageError(error.code, error.message, { cause: error });
+    if (error instanceof StoreError && error.code === 'text_unstorable') throw new UsageError('invalid_argument', error.message, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,76 @@
+import type { Store } from '../ports/store.ts';
+import type { Clock } from '../seams/clock.ts';
+import type { Delivery } from '../seams/delivery.ts';
+
+export interface DeliverDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly delivery: Delivery;
+  readonly onError: (error: unknown, run: string | undefined) => void;
+}
+
+/** A refused item is tried again after this long. */
+const RETRY_MS = 5000;
+
+/**
+ * Brings durable replies to their channel, one at a time, in order of their threads. A channel that rejects surely has not taken the item:
+ * it stays `prepared`. What a dead kernel was sending is `unknown` and never sent again by itself.
+ */
+export class Deliverer implements AsyncDisposable {
+  readonly #deps: DeliverDeps;
+  #working: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+  #stopRetry = (): void => {};
+
+  constructor(deps: DeliverDeps) {
+    this.#deps = deps;
+  }
+
+  /** There may be something to deliver. */
+  kick(): void {
+    if (this.#closed) return;
+    this.#again = true;
+    this.#working ??= this.#work().finally(() => {
+      this.#working = undefined;
+      if (this.#again) this.kick();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#stopRetry();
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    try {
+      while (this.#again && !this.#closed) {
+        this.#again = false;
+        while (!this.#closed && (await this.#deliverOne()));
+      }
+    } catch (error) {
+      this.#again = false;
+      this.#deps.onError(error, undefined);
+    }
+  }
+
+  /** @returns whether there may be a next one now */
+  async #deliverOne(): Promise<boolean> {
+    const { store, clock, delivery } = this.#deps;
+    const row = await store.deliveries.next(clock.now());
+    if (row === undefined) return false;
+    const { id, tenant, thread, run, user, body } = row;
+    const event = (type: 'delivery.sent' | 'delivery.failed') => ({ type, tenant, thread, run, data: { delivery: id, channel: delivery.name } });
+    try {
+      await delivery.deliver({ id, tenant, thread, run, user, body });
+    } catch (error) {
+      await store.deliveries.finish(id, 'prepared', event('delivery.failed'), clock.now());
+      this.#deps.onError(error, run);
+      this.#stopRetry = clock.after(RETRY_MS, () => this.kick());
+      return false;
+    }
+    await store.deliveries.finish(id, 'delivered', event('delivery.sent'), clock.now());
+    return true;
+  }
+}

@@ -1,0 +1,120 @@
+import type { CallDeps } from '../capability/call.ts';
+import { eventOf, forgetRun } from '../capability/call.ts';
+import type { CallScope } from '../capability/types.ts';
+import type { CompiledConfig } from '../config.ts';
+import { OutworkError, SandboxError } from '../errors.ts';
+import type { Placement } from '../ports/placement.ts';
+import type { RunTokens } from '../seams/run-tokens.ts';
+import type { LiveRun } from './live-runs.ts';
+import { choosePlacement } from './place.ts';
+import { prepareRedrive } from './redrive.ts';
+import { type Ending, endingOf, failed, settle } from './settle.ts';
+import type { ClaimedRun, ExecutorOutcome, PlacementName, Role } from './types.ts';
+
+export interface RunDeps extends CallDeps {
+  readonly config: CompiledConfig;
+  readonly tokens: RunTokens;
+  readonly placements: ReadonlyMap<PlacementName, Placement>;
+}
+
+/** What the scheduler holds over a running attempt. */
+export interface AttemptControl {
+  /** Aborted when the lease is lost, the run's deadline passes or the kernel closes. */
+  readonly signal: AbortSignal;
+  /** Aborted when the kernel closes: an attempt that ends for it costs the run nothing. */
+  readonly closing: AbortSignal;
+  /** Called with the live run, so that a cancellation can reach it. */
+  readonly onLive: (run: LiveRun) => void;
+}
+
+/**
+ * One attempt of one claimed run, from claim to its next stop. The only caller of the executor port.
+ *
+ * 1. An earlier attempt is ended and its ledger judged. 2. Policy decides the placement. 3. The placement gives a seat.
+ * 4. The executor works until it exits or is lost. 5. Its claim is checked against evidence, and one fenced write moves the run.
+ */
+export async function executeRun(deps: RunDeps, run: ClaimedRun, control: AttemptControl): Promise<void> {
+  const ending = await attempt(deps, run, control);
+  await settle(deps, run, ending, !control.closing.aborted);
+}
+
+async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl): Promise<Ending> {
+  try {
+    const unknown = await prepareRedrive(deps, run);
+    if (unknown !== undefined) return { kind: 'parked', gate: unknown };
+    const roles = (await deps.store.users.get(run.tenant, run.actor))?.roles;
+    if (roles === undefined) return failed('actor_unknown');
+    const chosen = choosePlacement(deps, run, roles);
+    if ('failure' in chosen) return failed(chosen.failure, chosen.reasons);
+    return await inSeat(deps, run, chosen, roles, control);
+  } catch (error) {
+    return endingOfError(error);
+  }
+}
+
+async function inSeat(
+  deps: RunDeps,
+  run: ClaimedRun,
+  { placement, harness }: { placement: Placement; harness: string },
+  roles: readonly Role[],
+  control: AttemptControl,
+): Promise<Ending> {
+  const seat = await placement.seat(run, harness);
+  let healthy = false;
+  try {
+    const { engine, wall, sandbox, cold } = seat;
+    await deps.store.runs.seat(
+      { run: run.id, fence: run.fence },
+      {
+        placement: placement.name,
+        engine,
+        sandbox,
+        event: eventOf({ ...run, run: run.id }, 'run.placed', { placement: placement.name, engine, sandbox, cold, fence: run.fence }),
+        nowMs: deps.clock.now(),
+      },
+    );
+    const scope: CallScope = {
+      tenant: run.tenant,
+      user: run.actor,
+      roles,
+      thread: run.thread,
+      run: run.id,
+      fence: run.fence,
+      origin: run.origin,
+      placement: placement.name,
+      engine,
+      wall,
+      caller: 'executor',
+      deadlineMs: run.deadlineMs,
+      sandbox,
+    };
+    const abort = new AbortController();
+    const signal = AbortSignal.any([control.signal, abort.signal]);
+    const live: LiveRun = {
+      scope,
+      seat,
+      signal,
+      gate: undefined,
+      cancelRequested: run.cancelRequested,
+      cancel: () => abort.abort(),
+      exit: Promise.withResolvers(),
+    };
+    deps.live.add(live);
+    control.onLive(live);
+    const outcome: ExecutorOutcome = await seat.executor.execute({ scope, harness, signal });
+    healthy = outcome.kind === 'exited';
+    return await endingOf(deps, run, live, outcome);
+  } finally {
+    deps.live.remove(run.id);
+    forgetRun(deps, run.id);
+    deps.tokens.revoke({ run: run.id, belowFence: run.fence + 1 });
+    await seat.release(healthy);
+  }
+}
+
+/** Trouble on the kernel's side of an attempt: what another attempt may mend is lost, the rest fails with its code. */
+function endingOfError(error: unknown): Ending {
+  if (error instanceof SandboxError) return { kind: 'lost', reason: `${error.code}: ${error.message}` };
+  if (error instanceof OutworkError) return failed(error.code, [{ code: error.code, message: error.message }]);
+  return { kind: 'lost', reason: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,91 @@
+import { eventOf, unknownGate } from '../capability/call.ts';
+import type { Reason } from '../capability/types.ts';
+import { StoreError } from '../errors.ts';
+import type { NewEvent } from '../events.ts';
+import type { RunDeps } from './execute-run.ts';
+import type { LiveRun } from './live-runs.ts';
+import type { ClaimedRun, ExecutorOutcome, Gate } from './types.ts';
+
+/** How an attempt ended, after the kernel has looked at its own evidence. */
+export type Ending =
+  | { readonly kind: 'completed' }
+  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'parked'; readonly gate: Gate }
+  | { readonly kind: 'failed'; readonly code: string; readonly reasons: readonly Reason[] }
+  /** Another attempt may go on from the last safe checkpoint. */
+  | { readonly kind: 'lost'; readonly reason: string };
+
+export const failed = (code: string, reasons: readonly Reason[] = []): Ending => ({ kind: 'failed', code, reasons });
+
+/**
+ * Checks the executor's exit, an untrusted claim, against the ledger: a `completed` needs a posted reply and no call with an open end,
+ * a `parked` the gate the kernel itself gave, a `cancelled` a cancellation that was asked for.
+ */
+export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, outcome: ExecutorOutcome): Promise<Ending> {
+  if (live.cancelRequested) return { kind: 'cancelled' };
+  if (outcome.kind === 'lost') return outcome;
+  const { claim } = outcome;
+  switch (claim.kind) {
+    case 'completed': {
+      const rows = await deps.store.calls.list(run.id);
+      const open = rows.find((row) => row.state === 'unknown' || (row.state === 'dispatched' && row.effectClass === 'once'));
+      if (open?.state === 'unknown') return { kind: 'parked', gate: unknownGate(open) };
+      if (open !== undefined) return { kind: 'lost', reason: 'the executor claimed completion while a command was open' };
+      const replied = rows.some((row) => row.capability === 'message.post' && row.state === 'done' && row.outcome?.kind === 'result');
+      return replied ? { kind: 'completed' } : failed('exit_contradicts_evidence');
+    }
+    case 'parked':
+      return live.gate === undefined ? failed('exit_contradicts_evidence') : { kind: 'parked', gate: live.gate };
+    case 'cancelled':
+      return failed('exit_contradicts_evidence');
+    case 'failed':
+      return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [{ code: 'executor', message: claim.message.slice(0, 500) }]);
+  }
+}
+
+/**
+ * The one write that ends an attempt. An attempt that lost its lease has nothing left to say.
+ * @param counts - whether a lost attempt draws on the reclaim budget
+ */
+export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, counts: boolean): Promise<void> {
+  const scope = { tenant: run.tenant, thread: run.thread, run: run.id };
+  const event = (type: NewEvent['type'], data: NewEvent['data']) => eventOf(scope, type, { fence: run.fence, ...data });
+  const ref = { run: run.id, fence: run.fence };
+  const nowMs = deps.clock.now();
+  const at = { nowMs, outcome: ending.kind };
+  try {
+    switch (ending.kind) {
+      case 'completed':
+        await deps.store.runs.settle(ref, { to: 'completed', event: event('run.completed', {}), ...at });
+        break;
+      case 'cancelled':
+        await deps.store.runs.settle(ref, { to: 'cancelled', event: event('run.cancelled', {}), ...at });
+        break;
+      case 'parked':
+        await deps.store.runs.settle(ref, { to: 'parked', gate: ending.gate, event: event('run.parked', { gate: ending.gate.kind, ref: ending.gate.ref }), ...at });
+        return;
+      case 'failed': {
+        const reasons = ending.reasons.map(({ code, message }) => ({ code, message }));
+        await deps.store.runs.settle(ref, { to: 'failed', failure: ending.code, event: event('run.failed', { code: ending.code, reasons }), ...at });
+        break;
+      }
+      case 'lost': {
+        const data = { reason: ending.reason.slice(0, 500) };
+        if (counts && run.reclaims + 1 > deps.config.capacity.reclaims) {
+          const failure = 'reclaim_budget_exhausted';
+          await deps.store.runs.settle(ref, { to: 'failed', failure, event: event('run.failed', { code: failure, ...data }), ...at });
+          break;
+        }
+        await deps.store.runs.settle(ref, { to: 'queued', reclaim: counts, event: event('run.reclaimed', data), ...at });
+        return;
+      }
+    }
+    await deps.store.checkpoints.clear(run.id);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    if (error.code === 'stale_fence' || error.code === 'lease_lost') return;
+    // Cancellation came in between: a cancelling run neither parks nor goes back to the queue.
+    if (error.code === 'illegal_transition' && ending.kind !== 'cancelled') return settle(deps, run, { kind: 'cancelled' }, counts);
+    throw error;
+  }
+}
