@@ -48,6 +48,8 @@ export interface KernelOptions {
   /** Adapters that replace built-in ones. */
   readonly adapters?: readonly AdapterManifest[];
   readonly clock?: Clock;
+  /** @internal Another guest bundle than our own; tests put a hostile one into the sandbox. */
+  readonly guest?: { readonly file: string; readonly sha256: string };
   /** Errors that no run can carry; default writes one line each to standard error. */
   readonly onError?: (error: unknown, run: string | undefined) => void;
 }
@@ -81,7 +83,10 @@ const T = {
  * @throws ConfigError, PrerequisiteError, PolicyError; StoreError `state_locked`. Nothing stays open then.
  */
 export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
-  const onError = options.onError ?? ((error, run) => process.stderr.write(`outwork: ${run ?? 'kernel'}: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`));
+  const onError =
+    options.onError ??
+    ((error, run) =>
+      process.stderr.write(`outwork: ${run ?? 'kernel'}: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`));
   await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
   const lock = await lockStateDir(config.stateDir);
   const undo: (() => Promise<void> | void)[] = [() => lock.release()];
@@ -95,7 +100,12 @@ export async function createKernel(config: CompiledConfig, options: KernelOption
   }
 }
 
-function module(config: CompiledConfig, options: KernelOptions, onError: NonNullable<KernelOptions['onError']>, undo: (() => Promise<void> | void)[]) {
+function module(
+  config: CompiledConfig,
+  options: KernelOptions,
+  onError: NonNullable<KernelOptions['onError']>,
+  undo: (() => Promise<void> | void)[],
+) {
   const given = <Port extends AdapterManifest['port']>(port: Port) =>
     options.adapters?.find((adapter): adapter is Extract<AdapterManifest, { port: Port }> => adapter.port === port);
   const kept = <Part>(part: Part, close: (part: Part) => Promise<void>): Part => {
@@ -112,34 +122,45 @@ function module(config: CompiledConfig, options: KernelOptions, onError: NonNull
     bind(T.clock).toConstantValue(options.clock ?? steadyClock());
 
     bind(T.store)
-      .toResolvedValue(async (clock: Clock) => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db'), clock }), (store) => store.close()), [T.clock])
+      .toResolvedValue(
+        async (clock: Clock) => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db'), clock }), (store) => store.close()),
+        [T.clock],
+      )
       .inSingletonScope();
 
     bind(T.policy)
       .toResolvedValue(
         async (clock: Clock, store: Store) => {
-          const onEvent = (event: NewEvent) => void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
-          return kept(await createPolicyEngine({ dir: config.policy.dir, clock, pollMs: capacity.policyPollMs, onEvent }), (policy) => policy.close());
+          const onEvent = (event: NewEvent) =>
+            void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
+          return kept(await createPolicyEngine({ dir: config.policy.dir, clock, pollMs: capacity.policyPollMs, onEvent }), (policy) =>
+            policy.close(),
+          );
         },
         [T.clock, T.store],
       )
       .inSingletonScope();
 
-    bind(T.tokens).toResolvedValue((clock: Clock) => createRunTokens({ clock }), [T.clock]).inSingletonScope();
+    bind(T.tokens)
+      .toResolvedValue((clock: Clock) => createRunTokens({ clock }), [T.clock])
+      .inSingletonScope();
 
     bind(T.model)
       .toResolvedValue(
-        async (clock: Clock) => countingGateway((await given('model')?.create({ clock })) ?? (await createScriptedGateway({ scenario: config.model.scenario }))),
+        async (clock: Clock) =>
+          countingGateway((await given('model')?.create({ clock })) ?? (await createScriptedGateway({ scenario: config.model.scenario }))),
         [T.clock],
       )
       .inSingletonScope();
 
-    bind(T.delivery).toResolvedValue(async (clock: Clock) => (await given('delivery')?.create({ clock })) ?? threadDelivery, [T.clock]).inSingletonScope();
+    bind(T.delivery)
+      .toResolvedValue(async (clock: Clock) => (await given('delivery')?.create({ clock })) ?? threadDelivery, [T.clock])
+      .inSingletonScope();
 
     bind(T.engine)
       .toResolvedValue(
         async (clock: Clock) => {
-          const { file } = await ensureGuest();
+          const { file } = options.guest ?? (await ensureGuest());
           return createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock });
         },
         [T.clock],
@@ -170,7 +191,12 @@ function module(config: CompiledConfig, options: KernelOptions, onError: NonNull
     bind(T.service)
       .toResolvedValue(
         (calls: CallDeps) => {
-          const progress = new ProgressLog({ events: calls.store.events, clock: calls.clock, broker: calls.broker, onError: (error) => onError(error, undefined) });
+          const progress = new ProgressLog({
+            events: calls.store.events,
+            clock: calls.clock,
+            broker: calls.broker,
+            onError: (error) => onError(error, undefined),
+          });
           return createMembraneService({ ...calls, progress: (scope, data) => progress.add(scope, data), onError });
         },
         [T.calls],
@@ -180,7 +206,7 @@ function module(config: CompiledConfig, options: KernelOptions, onError: NonNull
     bind(T.membrane)
       .toResolvedValue(
         async (service: MembraneService, tokens: RunTokens, clock: Clock) => {
-          const { sha256 } = await ensureGuest();
+          const { sha256 } = options.guest ?? (await ensureGuest());
           return kept(await createMembrane({ service, tokens, clock, guestDigest: () => sha256 }), (membrane) => membrane.close());
         },
         [T.service, T.tokens, T.clock],

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import type { CallRequest } from '../../core/capability/types.ts';
+import { SandboxError } from '../../core/errors.ts';
+import type { ExitClaim } from '../../core/run/types.ts';
+import { decision } from '../support/call-world.ts';
+import { claimNext, runWorld } from '../support/run-world.ts';
+
+const reply: CallRequest = { key: { step: 0, call: 2 }, capability: 'message.post', args: { body: 'done' } };
+const command = (argv: readonly string[]): CallRequest => ({ key: { step: 0, call: 2 }, capability: 'shell.exec', args: { argv } });
+const exited = (claim: ExitClaim) => ({ kind: 'exited', claim }) as const;
+
+describe('one attempt of a run', () => {
+  it('completes when the executor posted a reply and says so', async () => {
+    const made = await runWorld(async (task, self) => {
+      await self.call(task, reply);
+      return exited({ kind: 'completed' });
+    });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'completed', failure: undefined });
+    expect(made.log).toEqual(['seat host-loop-shell for ada', 'revoke below 2', 'release healthy']);
+  });
+
+  it.each([
+    ['completed without a reply', { kind: 'completed' }],
+    ['parked without a gate', { kind: 'parked' }],
+    ['cancelled without a cancellation', { kind: 'cancelled' }],
+  ] as const)('does not believe an executor that claims to be %s', async (_, claim) => {
+    const made = await runWorld(async () => exited(claim));
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'failed', failure: 'exit_contradicts_evidence' });
+  });
+
+  it('does not complete over a command whose end is open', async () => {
+    const made = await runWorld(
+      async (task, self) => {
+        await self.call(task, { ...reply, key: { step: 0, call: 3 } });
+        await self.call(task, command(['make']));
+        return exited({ kind: 'completed' });
+      },
+      { placement: 'persistent-per-user', config: { placement: 'persistent-per-user' } },
+    );
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'queued', reclaims: 1 });
+    const again = await claimNext(made.world);
+    expect(await made.execute(again)).toMatchObject({ state: 'parked', gate: { kind: 'unknown' } });
+  });
+
+  it('a lost executor goes back to the queue, and the next attempt ends what it left before the ledger is judged', async () => {
+    let attempts = 0;
+    const made = await runWorld(async (task, self) => {
+      attempts += 1;
+      if (attempts === 1) return { kind: 'lost', reason: 'killed' };
+      await self.call(task, reply);
+      return exited({ kind: 'completed' });
+    });
+    const run = await made.claim();
+    expect(await made.execute(run)).toMatchObject({ state: 'queued', reclaims: 1 });
+    expect(made.log.at(-1)).toBe('release broken');
+    made.log.length = 0;
+    expect(await made.execute(await claimNext(made.world))).toMatchObject({ state: 'completed', fence: 2 });
+    expect(made.log.slice(0, 4)).toEqual(['revoke below 2', 'cut egress', 'recycle host-loop-shell', 'seat host-loop-shell for ada']);
+  });
+
+  it('a run whose executors keep dying fails when its budget is used up', async () => {
+    const made = await runWorld(async () => ({ kind: 'lost', reason: 'killed' }));
+    let run = await made.execute(await made.claim());
+    for (let i = 0; i < 3; i += 1) run = await made.execute(await claimNext(made.world));
+    expect(run).toMatchObject({ state: 'failed', failure: 'reclaim_budget_exhausted' });
+  });
+
+  it('a closing kernel costs the run nothing', async () => {
+    const closing = AbortSignal.abort();
+    const made = await runWorld(async () => ({ kind: 'lost', reason: 'stopped' }));
+    expect(await made.execute(await made.claim(), { closing })).toMatchObject({ state: 'queued', reclaims: 0 });
+  });
+
+  it('a sandbox that does not start is lost, not failed', async () => {
+    const made = await runWorld(async () => exited({ kind: 'completed' }), { seatFails: new SandboxError('start_failed', 'no') });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'queued', reclaims: 1 });
+  });
+
+  it('policy decides the placement; a refused one seats nobody', async () => {
+    const made = await runWorld(async () => exited({ kind: 'completed' }), {
+      decide: (input) =>
+        input.kind === 'placement'
+          ? decision({ effect: 'deny', reasons: [{ code: 'placement_not_reviewed', message: 'no' }] })
+          : decision(),
+    });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'failed', failure: 'placement_not_reviewed' });
+    expect(made.log).toEqual([]);
+  });
+
+  it('an exception by user goes before tenant, and tenant before global', async () => {
+    const tenants = { default: { placement: 'disposable-per-run', users: { ada: { placement: 'persistent-per-user' } } } } as const;
+    const made = await runWorld(async () => exited({ kind: 'failed', code: 'x', message: '' }), { config: { tenants } });
+    await made.execute(await made.claim());
+    expect(made.log[0]).toBe('seat persistent-per-user for ada');
+    expect(await made.world.store.runs.list({ states: ['failed'], limit: 1 })).toMatchObject([{ failure: 'executor_x' }]);
+  });
+
+  it('cancellation ends the run as cancelled, whatever the executor says', async () => {
+    const made = await runWorld(async (task, self) => {
+      await self.world.store.runs.requestCancel(task.scope.run, { type: 'run.cancelling', data: {} }, self.world.clock.now());
+      const live = self.deps.live.find(task.scope.run);
+      if (live !== undefined) live.cancelRequested = true;
+      return exited({ kind: 'completed' });
+    });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'cancelled' });
+  });
+
+  it('a cancellation that only the store knows of still keeps the run out of the queue', async () => {
+    const made = await runWorld(async (task, self) => {
+      await self.world.store.runs.requestCancel(task.scope.run, { type: 'run.cancelling', data: {} }, self.world.clock.now());
+      return { kind: 'lost', reason: 'killed' };
+    });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'cancelled' });
+  });
+
+  it('an attempt that lost its lease changes nothing', async () => {
+    const made = await runWorld(async (_, self) => {
+      self.world.clock.advance(60_000);
+      await self.world.store.runs.expire(self.world.clock.now(), 3);
+      await claimNext(self.world);
+      return exited({ kind: 'failed', code: 'late', message: '' });
+    });
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'running', fence: 2 });
+  });
+});
