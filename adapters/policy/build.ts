@@ -1,0 +1,74 @@
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { PolicyError } from '../../core/errors.ts';
+import { sha256Hex } from '../../core/json.ts';
+import { ADMITTED_BUILTINS } from './builtins.ts';
+import { hostFunctions } from './host-functions.ts';
+import { findOpa, OPA_VERSION, runOpa } from './opa.ts';
+import { ENTRYPOINT, listRules, type Manifest, sourceDigest } from './sources.ts';
+
+/**
+ * Compiles the rules below `dir` to `dist/policy.wasm` and writes `dist/manifest.json`. Same rules, same bytes.
+ * Only built-in functions that are part of the module are admitted; both the compiler and the finished module are asked.
+ *
+ * @throws PrerequisiteError `policy_tool_missing`; PolicyError `policy_build_failed` with the compiler's own words
+ */
+export async function buildPolicy(dir: string): Promise<Manifest> {
+  const opa = await findOpa();
+  const work = await mkdtemp(join(tmpdir(), 'outwork-policy-'));
+  try {
+    const capabilities = join(work, 'capabilities.json');
+    await writeFile(capabilities, await admittedCapabilities(opa, dir));
+    const sources = await sourceDigest(dir);
+    const archive = join(work, 'bundle.tar.gz');
+    const rules = await listRules(dir);
+    const args = ['build', '--target', 'wasm', '--entrypoint', ENTRYPOINT, '--capabilities', capabilities, '--output', archive, ...rules];
+    const built = await runOpa(opa, args, dir);
+    if (built.code !== 0) throw failed(built.stderr || built.stdout);
+    const wasm = fileInTar(gunzipSync(await readFile(archive)), '/policy.wasm');
+    refuseHostFunctions(wasm);
+    const manifest: Manifest = { schema: 1, opa: OPA_VERSION, entrypoints: [ENTRYPOINT], sources, wasm: sha256Hex(wasm) };
+    await mkdir(join(dir, 'dist'), { recursive: true });
+    await replaceFile(join(dir, 'dist', 'policy.wasm'), wasm);
+    await replaceFile(join(dir, 'dist', 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    return manifest;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** The compiler's own list, cut down to what is admitted. @returns JSON for `--capabilities` */
+export async function admittedCapabilities(opa: string, cwd: string): Promise<string> {
+  const { code, stdout, stderr } = await runOpa(opa, ['capabilities', '--current'], cwd);
+  if (code !== 0) throw failed(stderr);
+  const all = JSON.parse(stdout) as { builtins: { name: string }[] };
+  const admitted = new Set(ADMITTED_BUILTINS);
+  return JSON.stringify({ ...all, builtins: all.builtins.filter((builtin) => admitted.has(builtin.name)), allow_net: [] });
+}
+
+/** The second check: a module that names any function of its host is refused, whatever the compiler thought of it. */
+function refuseHostFunctions(wasm: Uint8Array<ArrayBuffer>): void {
+  const wanted = hostFunctions(new WebAssembly.Module(wasm));
+  if (wanted.length > 0) throw failed(`The module needs functions of its host: ${wanted.join(', ')}`);
+}
+
+/** Bytes of one member of a tar archive (POSIX ustar: 512-byte headers, name at 0, octal size at 124). */
+function fileInTar(tar: Buffer, name: string): Uint8Array<ArrayBuffer> {
+  for (let at = 0; at + 512 <= tar.length; ) {
+    const field = (from: number, to: number) => tar.toString('utf8', at + from, at + to).split('\0', 1)[0] ?? '';
+    const size = Number.parseInt(field(124, 136), 8) || 0;
+    if (field(0, 100) === name) return Uint8Array.from(tar.subarray(at + 512, at + 512 + size));
+    at += 512 + Math.ceil(size / 512) * 512;
+  }
+  throw failed(`The compiler's archive holds no ${name}.`);
+}
+
+/** A reader sees the old bytes or the new ones. */
+async function replaceFile(path: string, body: string | Uint8Array): Promise<void> {
+  await writeFile(`${path}.new`, body);
+  await rename(`${path}.new`, path);
+}
+
+const failed = (message: string): PolicyError => new PolicyError('policy_build_failed', message.trim());

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+import { Worker } from 'node:worker_threads';
+import { PolicyError } from '../../core/errors.ts';
+import {
+  ANSWER_BYTES,
+  ANSWERED,
+  ASKED,
+  BEGUN,
+  OUTCOME,
+  OUTCOMES,
+  QUESTION_BYTES,
+  type SharedCall,
+  sharedCall,
+  sharedCallBuffer,
+  type WorkerOutcome,
+} from './shared-call.ts';
+import type { WorkerReady, WorkerStart } from './wasm-worker.ts';
+
+export interface PolicyWorkerOptions {
+  readonly module: WebAssembly.Module;
+  /** JSON of what rules read as `data`. */
+  readonly dataJson: string;
+  readonly entrypoint: string;
+  /** Most memory of the module; 64 KiB steps. */
+  readonly memoryBytes: number;
+}
+
+export type Evaluation =
+  | { readonly outcome: 'answer'; readonly text: string }
+  /** After any of these the worker is unfit: terminate it. */
+  | { readonly outcome: Exclude<WorkerOutcome, 'answer'> | 'timeout' };
+
+/**
+ * How much longer than its deadline a question may wait while the worker's thread gets no processor. On a busy machine a thread can wait
+ * tens of milliseconds for its turn; a deny because of that would make policy depend on load.
+ */
+const STARVED_FACTOR = 20;
+const PAGE_BYTES = 64 * 1024;
+
+/** One thread with one instance of the compiled policy and its data, asked synchronously. */
+export class PolicyWorker {
+  readonly #worker: Worker;
+  readonly #call: SharedCall;
+  readonly #thread: string;
+  #asked = 0;
+
+  private constructor(worker: Worker, call: SharedCall, thread: string) {
+    this.#worker = worker;
+    this.#call = call;
+    this.#thread = thread;
+  }
+
+  /** @throws PolicyError `policy_malformed` when the module cannot be instantiated with this data */
+  static async start(options: PolicyWorkerOptions): Promise<PolicyWorker> {
+    const shared = sharedCallBuffer();
+    const { module, dataJson, entrypoint, memoryBytes } = options;
+    const workerData: WorkerStart = { module, dataJson, entrypoint, memoryPages: Math.floor(memoryBytes / PAGE_BYTES), shared };
+    const worker = new Worker(workerUrl(), {
+      workerData,
+      env: {},
+      execArgv: [],
+      stdout: true,
+      stderr: true,
+      resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 },
+    });
+    worker.unref();
+    worker.stdout.resume();
+    worker.stderr.resume();
+    const ready = await new Promise<WorkerReady>((resolve, reject) => {
+      const fail = (cause: unknown) =>
+        reject(new PolicyError('policy_malformed', `The policy does not start: ${reasonOf(cause)}`, { cause }));
+      worker.once('message', resolve);
+      worker.once('error', fail);
+      worker.once('exit', fail);
+    });
+    worker.removeAllListeners('error');
+    worker.removeAllListeners('exit');
+    worker.on('error', () => undefined);
+    return new PolicyWorker(worker, sharedCall(shared), ready.thread);
+  }
+
+  /** Calls `fn` once when the thread has ended, for whatever reason. */
+  onEnd(fn: () => void): void {
+    this.#worker.once('exit', fn);
+  }
+
+  /**
+   * Evaluates one input and blocks this thread until the answer, or until the worker has used `deadlineMs` of processor time, or until
+   * 20 times that has passed.
+   *
+   * @param input - JSON of at most `SAFETY.policyInputBytes`
+   */
+  evaluate(input: string, deadlineMs: number): Evaluation {
+    const { words, question, answer } = this.#call;
+    this.#asked = (this.#asked + 1) | 0;
+    Atomics.store(words, QUESTION_BYTES, question.write(input));
+    Atomics.store(words, ASKED, this.#asked);
+    Atomics.notify(words, ASKED);
+    if (!this.#answered(deadlineMs)) return { outcome: 'timeout' };
+    const outcome = OUTCOMES[Atomics.load(words, OUTCOME)] ?? 'trap';
+    return outcome === 'answer' ? { outcome, text: answer.toString('utf8', 0, Atomics.load(words, ANSWER_BYTES)) } : { outcome };
+  }
+
+  /** Resolves when the thread has ended; an evaluation that runs is cut off. */
+  async terminate(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #answered(deadlineMs: number): boolean {
+    const { words } = this.#call;
+    const before = (this.#asked - 1) | 0;
+    const ceiling = performance.now() + deadlineMs * STARVED_FACTOR;
+    for (let waitMs = deadlineMs; ; ) {
+      Atomics.wait(words, ANSWERED, before, waitMs);
+      if (Atomics.load(words, ANSWERED) === this.#asked) return true;
+      const left = Math.min(deadlineMs - this.#cpuMs(), ceiling - performance.now());
+      if (left <= 0) return false;
+      waitMs = Math.max(left, 0.5);
+    }
+  }
+
+  /** Processor time the worker has spent on this question; without the kernel's accounting every wait counts as work. */
+  #cpuMs(): number {
+    const { words, cpu } = this.#call;
+    if (Atomics.load(words, BEGUN) !== this.#asked) return this.#thread === '' ? Number.POSITIVE_INFINITY : 0;
+    try {
+      const [ranNs] = readFileSync(`/proc/self/task/${this.#thread}/schedstat`, 'latin1').split(' ');
+      return (Number(ranNs) / 1000 - (cpu[0] ?? 0)) / 1000;
+    } catch {
+      return Number.POSITIVE_INFINITY;
+    }
+  }
+}
+
+/** Beside this file, with this file's own extension: `.ts` in a checkout, `.js` once emitted. */
+const workerUrl = (): URL => new URL(import.meta.url.endsWith('.ts') ? './wasm-worker.ts' : './wasm-worker.js', import.meta.url);
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

@@ -1,0 +1,59 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { parseDocument } from 'yaml';
+import { PolicyError } from '../../core/errors.ts';
+import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
+
+/** What rules read as `data.settings.<file name>`. */
+export interface Settings {
+  /** Canonical JSON of `{"settings": {…}}`. */
+  readonly json: string;
+  readonly digest: string;
+}
+
+const MAX_FILE_BYTES = 1024 * 1024;
+
+/**
+ * Reads `data/*.yaml` and checks each file against `schemas/settings/<same name>.json`.
+ * All or nothing: every schema has its file and every file its schema.
+ *
+ * @throws PolicyError `policy_malformed` naming file and place
+ */
+export async function loadSettings(dir: string): Promise<Settings> {
+  const files = await namesIn(join(dir, 'data'), '.yaml');
+  const schemas = await namesIn(join(dir, 'schemas', 'settings'), '.json');
+  const lonely = files.find((name) => !schemas.includes(name)) ?? schemas.find((name) => !files.includes(name));
+  if (lonely !== undefined) throw malformed(`data/${lonely}.yaml`, `needs both the file and schemas/settings/${lonely}.json`);
+  const settings: Record<string, unknown> = {};
+  for (const name of files) settings[name] = await loadFile(dir, name);
+  return { json: canonicalJson({ settings }), digest: digestOf('outwork.policy-data', settings) };
+}
+
+async function loadFile(dir: string, name: string): Promise<unknown> {
+  const file = `data/${name}.yaml`;
+  const text = await readFile(join(dir, file), 'utf8');
+  if (text.length > MAX_FILE_BYTES) throw malformed(file, 'is larger than 1 MiB');
+  // A file that is being written is cut anywhere; most cuts do not end a line. (The others are caught by the second look of the poll.)
+  if (!text.endsWith('\n')) throw malformed(file, 'does not end with a line end');
+  const document = parseDocument(text, { uniqueKeys: true, merge: false });
+  const problem = document.errors[0] ?? document.warnings[0];
+  if (problem !== undefined) throw malformed(file, problem.message);
+  const value: unknown = document.toJS({ maxAliasCount: 0 });
+  const fault = jsonFault(value, { maxDepth: 32, maxElements: 100_000 });
+  if (fault !== undefined) throw malformed(file, fault);
+  const schema = JSON.parse(await readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'));
+  const check = new Ajv({ strict: true, strictRequired: false }).compile(schema);
+  if (!check(value)) throw malformed(file, `${check.errors?.[0]?.instancePath || '/'}: ${check.errors?.[0]?.message}`);
+  return value;
+}
+
+async function namesIn(dir: string, extension: string): Promise<readonly string[]> {
+  const names = await readdir(dir);
+  return names
+    .filter((name) => name.endsWith(extension) && !name.startsWith('.'))
+    .map((name) => name.slice(0, -extension.length))
+    .sort();
+}
+
+const malformed = (file: string, problem: string): PolicyError => new PolicyError('policy_malformed', `${file}: ${problem}`);
