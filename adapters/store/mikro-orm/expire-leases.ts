@@ -1,0 +1,30 @@
+import type { Run } from '../../../core/run/types.ts';
+import { leaseExpired } from '../own-events.ts';
+import { afterLeaseExpiry } from '../run-transition.ts';
+import { appendEvent } from './append-event.ts';
+import type { Database } from './database.ts';
+import type { RunRecord } from './entities.ts';
+import { endAttempt, landRun } from './move-run.ts';
+import { toRun } from './rows.ts';
+
+const EXPIRED = "select * from runs where state in ('running', 'cancelling') and lease_until_ms <= ? order by position";
+
+/** A lease that was given by a clock ahead of this one lasts its own length from now on, no longer (BL-112). */
+const CUT_FUTURE = `
+update runs set lease_until_ms = ?1 + lease_ms
+where state in ('running', 'cancelling') and lease_until_ms - lease_ms > ?1`;
+
+/** S4: ends every attempt whose lease is over. */
+export async function expireLeases(db: Database, nowMs: number, reclaimBudget: number): Promise<readonly Run[]> {
+  return db.write(async (tx) => {
+    await tx.run(CUT_FUTURE, [nowMs]);
+    const moved: Run[] = [];
+    for (const run of (await tx.all<RunRecord>(EXPIRED, [nowMs])).map(toRun)) {
+      await endAttempt(tx, run, 'lease_expired', nowMs);
+      const after = await landRun(tx, run, { ...afterLeaseExpiry(run, reclaimBudget), reclaim: true }, nowMs);
+      await appendEvent(db, tx, leaseExpired(after), nowMs);
+      moved.push(after);
+    }
+    return moved;
+  });
+}

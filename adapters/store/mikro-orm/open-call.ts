@@ -1,0 +1,70 @@
+import type { CallRow, OpenCall, OpenResult } from '../../../core/ports/store.ts';
+import type { AttemptRef } from '../../../core/run/types.ts';
+import { answerOf, requireOpenable } from '../call-transition.ts';
+import { requireStorable } from '../storable.ts';
+import { appendEvent } from './append-event.ts';
+import type { Database, Tx } from './database.ts';
+import type { CallRecord } from './entities.ts';
+import { requireHeld } from './fence.ts';
+import { toCall } from './rows.ts';
+
+export const FIND_CALL = 'select * from calls where run = ? and step = ? and call = ?';
+
+const ADD_DECISION = `
+insert into decisions (run, position, id, capability, input_digest, at_ms, decision)
+values (?1, (select coalesce(max(position), 0) + 1 from decisions where run = ?1), ?2, ?3, ?4, ?5, ?6)`;
+
+const ADD_PERMIT = "insert into permits (id, run, fence, call, state, deadline_ms, claimed_at_ms) values (?, ?, ?, ?, 'claimed', ?, ?)";
+
+/** A new row, or a `prepared` one handed over again: its id and its key stay. */
+const PUT_CALL = `
+insert into calls (run, step, call, id, args_digest, capability, fence, effect_class, state, decision, permit, opened_at_ms, closed_at_ms, summary, outcome)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (run, step, call) do update set
+  fence = excluded.fence, effect_class = excluded.effect_class, state = excluded.state, decision = excluded.decision,
+  permit = excluded.permit, opened_at_ms = excluded.opened_at_ms, closed_at_ms = excluded.closed_at_ms,
+  summary = excluded.summary, outcome = excluded.outcome
+  where calls.state = 'prepared'
+returning *`;
+
+/** S5: decision, ledger row, permit and event of one call in one transaction, or the answer that the key's row gives already. */
+export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): Promise<OpenResult> {
+  requireStorable([ref.run, call]);
+  requireOpenable(call);
+  return db.write(async (tx) => {
+    await requireHeld(tx, ref);
+    const found = await tx.get<CallRecord>(FIND_CALL, [ref.run, call.key.step, call.key.call]);
+    const answer = found === undefined ? undefined : answerOf(toCall(found), ref, call);
+    if (answer !== undefined) return answer;
+    const row = await putCall(tx, found?.id ?? db.newId('call', call.nowMs), ref, call);
+    const { decision, nowMs } = call;
+    await tx.run(ADD_DECISION, [ref.run, decision.id, call.capability, decision.inputDigest, nowMs, JSON.stringify(decision.decision)]);
+    if (call.permit !== undefined) {
+      await tx.run(ADD_PERMIT, [call.permit.id, ref.run, ref.fence, row.id, call.permit.deadlineMs, nowMs]);
+    }
+    await appendEvent(db, tx, call.event, nowMs);
+    return { kind: call.permit === undefined ? 'recorded' : 'opened', row };
+  });
+}
+
+async function putCall(tx: Tx, id: string, ref: AttemptRef, call: OpenCall): Promise<CallRow> {
+  const { key, outcome, permit, nowMs } = call;
+  const row = await tx.get<CallRecord>(PUT_CALL, [
+    ref.run,
+    key.step,
+    key.call,
+    id,
+    call.argsDigest,
+    call.capability,
+    ref.fence,
+    call.effectClass,
+    permit === undefined ? 'done' : 'dispatched',
+    call.decision.id,
+    permit?.id,
+    nowMs,
+    permit === undefined ? nowMs : undefined,
+    call.summary,
+    outcome === undefined ? undefined : JSON.stringify(outcome),
+  ]);
+  return toCall(row as CallRecord);
+}

@@ -1,0 +1,83 @@
+import type { RunStore } from '../../../core/ports/store.ts';
+import { afterCancel, requireMove, requireSettlement } from '../run-transition.ts';
+import { requireStorable } from '../storable.ts';
+import { appendEvent } from './append-event.ts';
+import { claimRun } from './claim-run.ts';
+import type { Database } from './database.ts';
+import { AttemptEntity, RunEntity, type RunRecord } from './entities.ts';
+import { expireLeases } from './expire-leases.ts';
+import { HELD_BY, requireHeld, staleFence } from './fence.ts';
+import { endAttempt, landRun, requireRun } from './move-run.ts';
+import { toAttempt, toRun } from './rows.ts';
+
+const HEARTBEAT = `update runs set lease_until_ms = ?, lease_ms = ? where ${HELD_BY} returning cancel_requested`;
+
+const SEAT = 'update attempts set placement = ?, engine = ?, sandbox = ? where run = ? and fence = ?';
+
+export function runStore(db: Database): RunStore {
+  return {
+    claim: (claim) => claimRun(db, claim),
+    async heartbeat(ref, nowMs, leaseMs) {
+      return db.write(async (tx) => {
+        const row = await tx.get<Pick<RunRecord, 'cancel_requested'>>(HEARTBEAT, [nowMs + leaseMs, leaseMs, ref.run, ref.fence]);
+        if (row === undefined) throw staleFence(ref, 'lease_lost');
+        return { cancelRequested: Boolean(row.cancel_requested) };
+      });
+    },
+    async seat(ref, { placement, engine, sandbox, event, nowMs }) {
+      requireStorable([sandbox, event]);
+      await db.write(async (tx) => {
+        await requireHeld(tx, ref);
+        await tx.run(SEAT, [placement, engine, sandbox, ref.run, ref.fence]);
+        await appendEvent(db, tx, event, nowMs);
+      });
+    },
+    async settle(ref, change) {
+      requireStorable(change);
+      return db.write(async (tx) => {
+        const run = await requireHeld(tx, ref);
+        requireSettlement(run.state, change.to);
+        await endAttempt(tx, run, change.outcome, change.nowMs);
+        const after = await landRun(tx, run, change, change.nowMs);
+        await appendEvent(db, tx, change.event, change.nowMs);
+        return after;
+      });
+    },
+    async move(id, change) {
+      requireStorable([id, change]);
+      return db.write(async (tx) => {
+        const run = await requireRun(tx, id);
+        requireMove(run.state, change.to, change.from);
+        const after = await landRun(tx, run, change, change.nowMs);
+        await appendEvent(db, tx, change.event, change.nowMs);
+        return after;
+      });
+    },
+    async requestCancel(id, event, nowMs) {
+      requireStorable([id, event]);
+      return db.write(async (tx) => {
+        const run = await requireRun(tx, id);
+        const to = afterCancel(run.state);
+        if (to === undefined) return run;
+        const after = await landRun(tx, { ...run, cancelRequested: true }, { to }, nowMs);
+        await appendEvent(db, tx, event, nowMs);
+        return after;
+      });
+    },
+    expire: (nowMs, reclaimBudget) => expireLeases(db, nowMs, reclaimBudget),
+    async get(id) {
+      return (await db.find(RunEntity, { id })).map(toRun)[0];
+    },
+    async list({ tenant, thread, states, limit }) {
+      const where = {
+        ...(tenant === undefined ? {} : { tenant }),
+        ...(thread === undefined ? {} : { thread }),
+        ...(states === undefined ? {} : { state: { $in: [...states] } }),
+      };
+      return (await db.find(RunEntity, where, { orderBy: { position: 'desc' }, limit })).map(toRun);
+    },
+    async attempts(run) {
+      return (await db.find(AttemptEntity, { run }, { orderBy: { fence: 'asc' } })).map(toAttempt);
+    },
+  };
+}

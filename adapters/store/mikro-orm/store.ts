@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import { newId } from '../../../core/ids.ts';
+import type { Store } from '../../../core/ports/store.ts';
+import { callStore } from './calls.ts';
+import { checkpointStore } from './checkpoints.ts';
+import { Database, type NewId } from './database.ts';
+import { deliveryStore } from './deliveries.ts';
+import { eventStore } from './events.ts';
+import { runStore } from './runs.ts';
+import { threadStore } from './threads.ts';
+import { userStore } from './users.ts';
+
+export interface SqliteStoreOptions {
+  /** Path of the database; made, with its schema, when it is missing. Its directory must exist and be private. */
+  readonly file: string;
+  /** Makes ids; tests inject theirs. */
+  readonly newId?: NewId;
+}
+
+/**
+ * The store in one SQLite file. A write is on disk (WAL, `synchronous = FULL`) before its promise resolves. Migrations have run, once, under
+ * a lock. Does not take the state directory's lock: `lockStateDir` does.
+ *
+ * @throws StoreError `store_unavailable` `disk_full`
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const db = await Database.open(options.file, { newId: options.newId ?? newId, instance: randomUUID() });
+  return {
+    users: userStore(db),
+    threads: threadStore(db),
+    runs: runStore(db),
+    calls: callStore(db),
+    checkpoints: checkpointStore(db),
+    events: eventStore(db),
+    deliveries: deliveryStore(db),
+    close: () => db.close(),
+  };
+}

@@ -1,0 +1,58 @@
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PrerequisiteError, StoreError } from '../../core/errors.ts';
+import { tryFileLock } from './file-lock.ts';
+
+export interface StateLock {
+  /** Lets another kernel own the directory. Closing twice does nothing. */
+  release(): Promise<void>;
+}
+
+/**
+ * One kernel owns one state directory: makes the directory (0700) when it is missing, checks that nobody else may enter it, and takes its
+ * lock, which ends with this process even when it is killed.
+ *
+ * @throws PrerequisiteError `state_directory_unusable`; StoreError `state_locked`, naming the holder's process id
+ */
+export async function lockStateDir(dir: string): Promise<StateLock> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await requirePrivate(dir);
+  const holder = join(dir, 'kernel.pid');
+  const lock = tryFileLock(join(dir, 'kernel.lock'));
+  if (lock === undefined) throw new StoreError('state_locked', `${dir} is owned by a running kernel, process ${await holderPid(holder)}`);
+  try {
+    // Says who holds the lock, to a person only: the lock itself decides.
+    await writeFile(holder, `${process.pid}\n`, { mode: 0o600 });
+  } catch (cause) {
+    lock.release();
+    throw new PrerequisiteError('state_directory_unusable', `${dir} cannot be written`, { cause });
+  }
+  let held = true;
+  return {
+    async release() {
+      if (held) lock.release();
+      held = false;
+    },
+  };
+}
+
+async function requirePrivate(dir: string): Promise<void> {
+  const { mode, uid } = await stat(dir);
+  const uidNow = process.getuid?.();
+  if (uidNow !== undefined && uid !== uidNow) {
+    throw new PrerequisiteError('state_directory_unusable', `${dir} belongs to user id ${uid}, the kernel runs as ${uidNow}`);
+  }
+  if ((mode & 0o077) !== 0) {
+    throw new PrerequisiteError('state_directory_unusable', `${dir} is open to other users (mode ${(mode & 0o777).toString(8)})`, {
+      hint: `chmod 700 ${dir}`,
+    });
+  }
+}
+
+async function holderPid(file: string): Promise<string> {
+  try {
+    return (await readFile(file, 'utf8')).trim() || 'unknown';
+  } catch {
+    return 'unknown';
+  }
+}
