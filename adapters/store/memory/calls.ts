@@ -1,0 +1,130 @@
+import type { CallKey } from '../../../core/capability/types.ts';
+import { StoreError } from '../../../core/errors.ts';
+import type { CallRow, CallStore, StoreEffect } from '../../../core/ports/store.ts';
+import type { Run } from '../../../core/run/types.ts';
+import { answerOf, judgedState, requireClosable, requireOpenable, resolvedOutcome } from '../call-transition.ts';
+import { checkpointDigest, KEPT_CHECKPOINTS } from '../checkpoint-seal.ts';
+import { callUnknown, messagePosted } from '../own-events.ts';
+import { requireStorable } from '../storable.ts';
+import { append, copyOf, type Memory, replace, requireHeld } from './state.ts';
+import { appendMessage } from './threads.ts';
+
+const byKey = (a: CallRow, b: CallRow): number => a.key.step - b.key.step || a.key.call - b.key.call;
+
+export function memoryCalls(memory: Memory): CallStore {
+  const { calls, decisions, permits } = memory.state;
+  const find = (run: string, key: CallKey) =>
+    calls.find((row) => row.run === run && row.key.step === key.step && row.key.call === key.call);
+  return {
+    async open(ref, call) {
+      requireStorable([ref.run, call]);
+      requireOpenable(call);
+      requireHeld(memory.state, ref);
+      const found = find(ref.run, call.key);
+      const answer = found === undefined ? undefined : answerOf(found, ref, call);
+      if (answer !== undefined) return answer;
+      const { key, capability, effectClass, argsDigest, summary, decision, permit, outcome, nowMs } = call;
+      if (decisions.some(({ id }) => id === decision.id)) throw new StoreError('conflict', 'The decision exists');
+      if (permit !== undefined && permits.has(permit.id)) throw new StoreError('conflict', 'The permit exists');
+      const row: CallRow = {
+        id: found?.id ?? memory.newId('call', nowMs),
+        run: ref.run,
+        fence: ref.fence,
+        key: { step: key.step, call: key.call },
+        capability,
+        effectClass,
+        argsDigest,
+        state: permit === undefined ? 'done' : 'dispatched',
+        outcome: copyOf(outcome),
+        summary,
+        decision: decision.id,
+        permit: permit?.id,
+        openedAtMs: nowMs,
+        closedAtMs: permit === undefined ? nowMs : undefined,
+      };
+      if (found === undefined) calls.push(row);
+      else replace(calls, found, row);
+      const { id, inputDigest } = decision;
+      decisions.push({ id, run: ref.run, capability, inputDigest, decision: copyOf(decision.decision), atMs: nowMs });
+      if (permit !== undefined) permits.set(permit.id, { run: ref.run, open: true, deadlineMs: permit.deadlineMs });
+      append(memory, call.event, nowMs);
+      return { kind: permit === undefined ? 'recorded' : 'opened', row };
+    },
+    async find(run, key) {
+      return find(run, key);
+    },
+    async close(ref, close) {
+      requireStorable([ref.run, close]);
+      const run = requireHeld(memory.state, ref);
+      const permit = permits.get(close.permit);
+      if (permit === undefined || permit.run !== ref.run) throw new StoreError('not_found', 'The run has no such permit');
+      requireClosable(permit, close);
+      const row = calls.find((one) => one.permit === close.permit && one.state === 'dispatched');
+      if (row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
+      permits.set(close.permit, { ...permit, open: false });
+      const closed = replace(calls, row, { ...row, state: close.state, outcome: copyOf(close.outcome), closedAtMs: close.nowMs });
+      append(memory, close.event, close.nowMs);
+      if (close.effect !== undefined) apply(memory, run, close.effect, close.nowMs);
+      return closed;
+    },
+    async judge(ref, nowMs) {
+      const run = requireHeld(memory.state, ref);
+      for (const [id, permit] of permits) if (permit.run === ref.run) permits.set(id, { ...permit, open: false });
+      const unknown: CallRow[] = [];
+      for (const row of calls.filter((one) => one.run === ref.run && one.state === 'dispatched')) {
+        if (judgedState(row) === 'unknown') unknown.push(replace(calls, row, { ...row, state: 'unknown', closedAtMs: nowMs }));
+        else replace(calls, row, { ...row, state: 'prepared', permit: undefined });
+      }
+      unknown.sort(byKey);
+      for (const row of unknown) append(memory, callUnknown(run, row), nowMs);
+      return unknown;
+    },
+    async resolve(id, as, event, nowMs) {
+      requireStorable([id, event]);
+      const row = calls.find((one) => one.id === id);
+      if (row === undefined) throw new StoreError('not_found', `There is no call ${id}`);
+      if (row.state !== 'unknown') throw new StoreError('conflict', `The call is ${row.state}, not unknown`);
+      const ended: Partial<CallRow> =
+        as === 'done'
+          ? { state: 'done', outcome: resolvedOutcome(row.outcome), closedAtMs: nowMs }
+          : { state: 'prepared', outcome: undefined, permit: undefined, closedAtMs: undefined };
+      append(memory, event, nowMs);
+      return replace(calls, row, { ...row, ...ended });
+    },
+    async list(run) {
+      return calls.filter((row) => row.run === run).sort(byKey);
+    },
+    async decisions(run) {
+      return decisions.filter((decision) => decision.run === run);
+    },
+  };
+}
+
+function apply(memory: Memory, run: Run, effect: StoreEffect, nowMs: number): void {
+  const { state } = memory;
+  const { id, tenant, thread, actor: user, fence } = run;
+  if (effect.kind === 'message') {
+    const message = appendMessage(memory, { thread, author: 'agent', user, run: id, body: effect.body, steers: false }, nowMs);
+    const delivery = { id: memory.newId('delivery', nowMs), tenant, thread, run: id, user, body: effect.body, message: message.id };
+    state.deliveries.push({ ...delivery, state: 'prepared', sender: undefined, attempts: 0, createdAtMs: nowMs, updatedAtMs: nowMs });
+    append(memory, messagePosted(run, message), nowMs);
+    return;
+  }
+  const { schema, version, body } = effect;
+  const rows = state.calls.filter((row) => row.run === id);
+  state.checkpoints.push({
+    id: memory.newId('checkpoint', nowMs),
+    run: id,
+    fence,
+    schema,
+    version,
+    body,
+    ledgerPosition: rows.filter((row) => row.state === 'done').length,
+    safe: !rows.some((row) => row.state === 'dispatched' && row.effectClass === 'once'),
+    createdAtMs: nowMs,
+    sha256: checkpointDigest({ run: id, schema, version, body }),
+  });
+  const kept = state.checkpoints.filter((one) => one.run === id && one.safe).slice(-KEPT_CHECKPOINTS);
+  const oldest = kept.length < KEPT_CHECKPOINTS ? 0 : state.checkpoints.indexOf(kept[0] as (typeof kept)[number]);
+  state.checkpoints = state.checkpoints.filter((one, at) => one.run !== id || at >= oldest);
+}
