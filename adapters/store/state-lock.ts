@@ -15,10 +15,10 @@ export interface StateLock {
  * @throws PrerequisiteError `state_directory_unusable`; StoreError `state_locked`, naming the holder's process id
  */
 export async function lockStateDir(dir: string): Promise<StateLock> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await makeDirectory(dir);
   await requirePrivate(dir);
   const holder = join(dir, 'kernel.pid');
-  const lock = tryFileLock(join(dir, 'kernel.lock'));
+  const lock = tryLock(join(dir, 'kernel.lock'));
   if (lock === undefined) throw new StoreError('state_locked', `${dir} is owned by a running kernel, process ${await holderPid(holder)}`);
   try {
     // Says who holds the lock, to a person only: the lock itself decides.
@@ -34,6 +34,22 @@ export async function lockStateDir(dir: string): Promise<StateLock> {
       held = false;
     },
   };
+}
+
+async function makeDirectory(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new PrerequisiteError('state_directory_unusable', `${dir} cannot be made`, { cause });
+  }
+}
+
+function tryLock(file: string): ReturnType<typeof tryFileLock> {
+  try {
+    return tryFileLock(file);
+  } catch (cause) {
+    throw new PrerequisiteError('state_directory_unusable', `${file} cannot be locked`, { cause });
+  }
 }
 
 async function requirePrivate(dir: string): Promise<void> {

@@ -34,6 +34,7 @@ export class Database {
   readonly changes = new ChangeSignal();
   readonly #orm: MikroORM<SqliteDriver>;
   readonly #client: Kysely<unknown>;
+  #commits = 0;
 
   private constructor(orm: MikroORM<SqliteDriver>, options: { newId: NewId; instance: string }) {
     this.#orm = orm;
@@ -63,20 +64,30 @@ export class Database {
     }
   }
 
+  /** Transactions that changed something and are on disk, since this store was opened. */
+  get commits(): number {
+    return this.#commits;
+  }
+
   /**
    * Runs `fn` as one transaction that is durable when the promise resolves; a rejection leaves nothing behind. `fn` awaits its own
    * statements and nothing else: the connection is locked meanwhile, a read through the ORM would wait for it forever.
    */
   async write<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     const committed: (() => void)[] = [];
+    let changed = 0;
     let result: T;
     try {
-      result = await this.#client
-        .transaction()
-        .execute((client) => fn({ ...statements(client), afterCommit: (done) => committed.push(done) }));
+      result = await this.#client.transaction().execute((client) => {
+        const tx = statements(client, (rows) => {
+          changed += rows;
+        });
+        return fn({ ...tx, afterCommit: (done) => committed.push(done) });
+      });
     } catch (error) {
       throw storeErrorOf(error);
     }
+    if (changed > 0) this.#commits += 1;
     for (const done of committed) done();
     return result;
   }
@@ -115,11 +126,20 @@ export class Database {
   }
 }
 
-function statements(client: Pick<Kysely<unknown>, 'executeQuery'>): Omit<Tx, 'afterCommit'> {
+function statements(client: Pick<Kysely<unknown>, 'executeQuery'>, onChange: (rows: number) => void = () => {}): Omit<Tx, 'afterCommit'> {
   const query = (sql: string, values: readonly Bound[]) => client.executeQuery(CompiledQuery.raw(sql, [...values]));
+  const all = async <Row>(sql: string, values: readonly Bound[]) => {
+    const rows = (await query(sql, values)).rows as readonly Row[];
+    if (!sql.startsWith('select')) onChange(rows.length);
+    return rows;
+  };
   return {
-    all: async <Row>(sql: string, values: readonly Bound[]) => (await query(sql, values)).rows as readonly Row[],
-    get: async <Row>(sql: string, values: readonly Bound[]) => (await query(sql, values)).rows[0] as Row | undefined,
-    run: async (sql, values) => Number((await query(sql, values)).numAffectedRows ?? 0n),
+    all,
+    get: async <Row>(sql: string, values: readonly Bound[]) => (await all<Row>(sql, values))[0],
+    run: async (sql, values) => {
+      const rows = Number((await query(sql, values)).numAffectedRows ?? 0n);
+      onChange(rows);
+      return rows;
+    },
   };
 }

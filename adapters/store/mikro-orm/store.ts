@@ -17,13 +17,18 @@ export interface SqliteStoreOptions {
   readonly newId?: NewId;
 }
 
+export interface SqliteStore extends Store {
+  /** Durable transactions since it was opened; reads, and writes that found nothing to change, are not counted. */
+  readonly commits: number;
+}
+
 /**
  * The store in one SQLite file. A write is on disk (WAL, `synchronous = FULL`) before its promise resolves. Migrations have run, once, under
  * a lock. Does not take the state directory's lock: `lockStateDir` does.
  *
  * @throws StoreError `store_unavailable` `disk_full`
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const db = await Database.open(options.file, { newId: options.newId ?? newId, instance: randomUUID() });
   return {
     users: userStore(db),
@@ -33,6 +38,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     checkpoints: checkpointStore(db),
     events: eventStore(db),
     deliveries: deliveryStore(db),
+    get commits() {
+      return db.commits;
+    },
     close: () => db.close(),
   };
 }
