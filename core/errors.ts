@@ -104,6 +104,13 @@ export type SandboxErrorCode =
   | 'path_outside_workspace'
   | 'not_a_regular_file'
   | 'file_not_found'
+  | 'file_too_large'
+  | 'file_not_permitted'
+  | 'disk_full'
+  | 'io_failed'
+  | 'pids'
+  | 'invocations_exhausted'
+  | 'background_limit'
   | 'output_limit'
   | 'timeout';
 /** A sandbox could not be made, or something inside it could not be done. */

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { ConfigError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+
+/** A scripted workload; `harnesses/scripted/scenario.schema.json` describes the file. */
+export interface Scenario {
+  readonly name: string;
+  readonly description: string;
+  readonly steps: readonly ScenarioStep[];
+}
+
+export interface ScenarioStep {
+  readonly content: string;
+  readonly toolCalls: readonly { readonly name: string; readonly args: { readonly [key: string]: Json } }[];
+}
+
+const SHIPPED = join(import.meta.dirname, '../../harnesses/scripted');
+
+/**
+ * Reads a scenario: a shipped one by its name, any other by its path (it has a slash or ends in `.json`).
+ *
+ * @throws ConfigError `config_unreadable` `config_malformed`, each fault as `path: message`
+ */
+export function readScenario(nameOrPath: string): Scenario {
+  const isPath = nameOrPath.includes('/') || nameOrPath.endsWith('.json');
+  const file = isPath ? nameOrPath : join(SHIPPED, 'scenarios', `${nameOrPath}.json`);
+  const value = parse(file, readText(file, nameOrPath));
+  const check = new Ajv({ allErrors: true, allowUnionTypes: true }).compile<Scenario>(
+    parse('schema', readText(join(SHIPPED, 'scenario.schema.json'), 'schema')) as object,
+  );
+  if (check(value)) return value;
+  const faults = (check.errors ?? []).map(({ instancePath, message, params }) => {
+    const key = (params as { additionalProperty?: string }).additionalProperty;
+    return `${file}${instancePath.replaceAll('/', '.')}: ${message ?? 'wrong'}${key === undefined ? '' : ` (${key})`}`;
+  });
+  throw new ConfigError('config_malformed', faults.slice(0, 10).join('\n'));
+}
+
+function readText(file: string, name: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new ConfigError('config_unreadable', `${name}: no scenario can be read from ${file}`, { cause });
+  }
+}
+
+function parse(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ConfigError('config_malformed', `${file}: ${(cause as Error).message}`, { cause });
+  }
+}

@@ -1,0 +1,87 @@
+import { accessSync, constants } from 'node:fs';
+import type { ToolCommand } from '../../core/ports/placement.ts';
+import { GuestError } from './errors.ts';
+import type { GuestSettings } from './settings.ts';
+
+/** A command ready to be spawned. */
+export interface CommandPlan {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: { readonly [name: string]: string };
+  readonly cwd: string;
+  /** Set when a shell changes the directory first: what it prints before any word of the tool, when the directory is no good. */
+  readonly cwdFault: string | undefined;
+}
+
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/**
+ * Changes the directory as the tool uid, in the process that becomes the tool, and looks where it really is. The executor could not: it
+ * has no rights over a tool's private directories.
+ */
+const ENTER = `cd -P -- "$1" 2>/dev/null || { echo "$3:missing" >&2; exit 126; }
+case $PWD/ in "$2"/*) ;; *) echo "$3:outside" >&2; exit 126 ;; esac
+shift 3
+unset OLDPWD
+exec "$@"`;
+
+/** Checks a command and builds its whole environment. @throws GuestError `invalid_arguments` `path_outside_workspace` */
+export function planCommand(command: ToolCommand, settings: GuestSettings): CommandPlan {
+  const [program, ...args] = command.argv;
+  if (program === undefined || program === '') throw invalid('argv: empty');
+  if (command.argv.some((item) => item.includes('\0'))) throw invalid('argv: holds a NUL');
+  const env = environment(command.env ?? {}, settings);
+  const cwd = relativeDirectory(command.cwd ?? '.');
+  if (cwd === '' && canEnter(settings.workspace)) return { argv: [program, ...args], env, cwd: settings.workspace, cwdFault: undefined };
+  const nonce = `outwork-${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}`;
+  const { workspace } = settings;
+  return {
+    argv: ['/bin/sh', '-c', ENTER, 'sh', `${workspace}/${cwd}`, workspace, nonce, program, ...args],
+    env,
+    cwd: '/',
+    cwdFault: nonce,
+  };
+}
+
+/** What the shell said when it could not enter the directory; undefined when the tool ran. */
+export function cwdFault(plan: CommandPlan, cwd: string | undefined, exitCode: number | null, stderr: string): GuestError | undefined {
+  if (plan.cwdFault === undefined || exitCode !== 126 || !stderr.startsWith(`${plan.cwdFault}:`)) return undefined;
+  return stderr.startsWith(`${plan.cwdFault}:outside`)
+    ? new GuestError('path_outside_workspace', `cwd: ${cwd} leads out of the workspace`)
+    : new GuestError('file_not_found', `cwd: ${cwd} is no directory that can be entered`);
+}
+
+function environment(own: { readonly [name: string]: string }, { home, path }: GuestSettings): Record<string, string> {
+  for (const [name, value] of Object.entries(own)) {
+    if (!ENV_NAME.test(name)) throw invalid(`env: ${JSON.stringify(name)} is no name of a variable`);
+    if (value.includes('\0')) throw invalid(`env.${name}: holds a NUL`);
+  }
+  return {
+    PATH: `${home}/.local/bin:${path}`,
+    HOME: home,
+    LANG: 'C.UTF-8',
+    TERM: 'dumb',
+    USER: 'agent',
+    TMPDIR: '/tmp',
+    ...own,
+  };
+}
+
+/** `''` is the workspace itself. */
+function relativeDirectory(cwd: string): string {
+  if (cwd.includes('\0')) throw invalid('cwd: holds a NUL');
+  const parts = cwd.split('/').filter((part) => part !== '' && part !== '.');
+  if (cwd.startsWith('/') || parts.includes('..')) throw new GuestError('path_outside_workspace', `cwd: ${cwd} is not below the workspace`);
+  return parts.join('/');
+}
+
+/** False when its user has closed the workspace to others: then only the tool uid can. */
+function canEnter(directory: string): boolean {
+  try {
+    accessSync(directory, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const invalid = (message: string): GuestError => new GuestError('invalid_arguments', message);

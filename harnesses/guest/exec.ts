@@ -1,0 +1,140 @@
+import type { CommandOutcome } from '../../core/capability/types.ts';
+import type { ToolCommand } from '../../core/ports/placement.ts';
+import { OutputCapture } from './capture.ts';
+import { cwdFault, planCommand } from './command-plan.ts';
+import type { FifoPool } from './fifo-pool.ts';
+import type { GidPool } from './gid-pool.ts';
+import { endTree } from './process-tree.ts';
+import type { GuestSettings } from './settings.ts';
+import { spawnTool, type ToolExit, type ToolProcess } from './tool-process.ts';
+
+/** How long output may still come from children after the main process has ended. */
+const DRAIN_MS = 150;
+/** How long the end of the streams is awaited after every process was killed. */
+const CLOSE_MS = 100;
+/** What an outcome may take on the wire, below the membrane's bound of 1 MiB a body. */
+const OUTCOME_BYTES = 900 * 1024;
+
+export interface ExecDeps {
+  readonly settings: GuestSettings;
+  readonly fifos: FifoPool;
+  readonly gids: GidPool;
+}
+
+/**
+ * Runs one foreground command to its end: when this resolves, nothing that carries its gid is alive, double forks too.
+ * An abort of `signal` ends the tree; the outcome then tells of the kill. Timeout, signal and exit code are told apart.
+ *
+ * @throws GuestError `invalid_arguments` `path_outside_workspace` `file_not_found` (cwd) `invocations_exhausted` `pids` `io_failed`
+ */
+export async function runCommand(deps: ExecDeps, command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome> {
+  const plan = planCommand(command, deps.settings);
+  const gid = deps.gids.take();
+  let clear = false;
+  try {
+    const tool = await spawnTool(deps, plan, { gid, stdin: command.stdin, merge: false });
+    const outcome = await attend(tool, command, gid, signal);
+    clear = outcome.clear;
+    const fault = cwdFault(plan, command.cwd, outcome.exitCode, outcome.stderr);
+    if (fault !== undefined) throw fault;
+    const { clear: _, ...result } = outcome;
+    return result;
+  } finally {
+    deps.gids.give(gid, clear);
+  }
+}
+
+async function attend(
+  tool: ToolProcess,
+  command: ToolCommand,
+  gid: number,
+  signal: AbortSignal,
+): Promise<CommandOutcome & { clear: boolean }> {
+  const startMs = performance.now();
+  const out = new OutputCapture(command.outputBytes);
+  const err = new OutputCapture(command.outputBytes);
+  const streams = [tool.stdout, tool.stderr].filter((stream) => stream !== undefined);
+  const drained = Promise.all(streams.map((stream) => new Promise<void>((resolve) => stream.once('close', () => resolve()))));
+  tool.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  tool.stderr?.on('data', (chunk: Buffer) => err.push(chunk));
+
+  const cut = await endedOrCut(tool, command.timeoutMs, signal, gid);
+  const wallMs = performance.now() - startMs;
+  if (cut.exit.reason !== undefined) err.push(Buffer.from(notStarted(command, cut.exit.reason)));
+  await within(drained, DRAIN_MS);
+  const clear = await endTree(gid);
+  await within(drained, CLOSE_MS);
+  tool.close();
+
+  const timedOut = cut.why === 'timeout';
+  const ending = {
+    exitCode: timedOut ? null : cut.exit.code,
+    signal: cut.exit.signal ?? (cut.why === undefined ? null : 'SIGKILL'),
+    timedOut,
+    wallMs: Math.round(wallMs * 1000) / 1000,
+    clear,
+  };
+  return fitted(out, err, command.outputBytes, { ...ending, exitCode: cut.why === undefined ? ending.exitCode : null });
+}
+
+/** Waits for the main process; a timeout or an abort ends the whole tree first. */
+async function endedOrCut(
+  tool: ToolProcess,
+  timeoutMs: number,
+  signal: AbortSignal,
+  gid: number,
+): Promise<{ exit: ToolExit; why: 'timeout' | 'abort' | undefined }> {
+  const { promise: cut, resolve } = Promise.withResolvers<'timeout' | 'abort'>();
+  const timer = setTimeout(() => resolve('timeout'), Math.min(timeoutMs, 2 ** 31 - 1));
+  const onAbort = () => resolve('abort');
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    const first = await Promise.race([tool.exited, cut]);
+    if (typeof first !== 'string') return { exit: first, why: undefined };
+    await endTree(gid);
+    // A process that even SIGKILL does not end at once must not hold the call.
+    const exit = await Promise.race([tool.exited, delay(1000)]);
+    return { exit: exit ?? { code: null, signal: 'SIGKILL' }, why: first };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+const REASONS: { readonly [code: string]: string } = {
+  ENOENT: 'not found',
+  EACCES: 'not executable: permission denied',
+  ENOEXEC: 'not executable: unknown format',
+  EISDIR: 'not executable: is a directory',
+};
+
+const notStarted = ({ argv }: ToolCommand, reason: string): string =>
+  `${argv[0]}: ${REASONS[reason] ?? `could not be started (${reason})`}\n`;
+
+/** Renders both streams, cut again when their JSON form (escapes, replaced bytes) would not go through the membrane. */
+function fitted<T extends object>(out: OutputCapture, err: OutputCapture, limit: number, ending: T) {
+  for (let bytes = limit; ; bytes = Math.floor(bytes / 2)) {
+    const stdout = out.render(bytes);
+    const stderr = err.render(bytes);
+    const outcome = {
+      ...ending,
+      stdout: stdout.text,
+      stderr: stderr.text,
+      stdoutBytes: stdout.bytes,
+      stderrBytes: stderr.bytes,
+      truncated: stdout.truncated || stderr.truncated,
+    };
+    if (limit < OUTCOME_BYTES / 14 || bytes === 0 || Buffer.byteLength(JSON.stringify(outcome)) <= OUTCOME_BYTES) return outcome;
+  }
+}
+
+const delay = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(resolve, ms, undefined));
+
+/** Waits for `done`, at most `ms`; leaves no timer behind. */
+export async function within(done: Promise<unknown>, ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([done, promise]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,42 @@
+/** What the init tells a starting guest; ids are those inside the sandbox. */
+export interface GuestSettings {
+  readonly socket: string;
+  readonly toolUid: number;
+  /** Primary gid of the resident file helper. */
+  readonly helperGid: number;
+  /** Primary gids of invocations. */
+  readonly invocationGids: readonly number[];
+  /** A 0700 directory of the executor: FIFOs before they are opened, notes on background commands. */
+  readonly privateDir: string;
+  readonly workspace: string;
+  readonly home: string;
+  /** PATH of tools, without `$HOME/.local/bin`. */
+  readonly path: string;
+}
+
+/** Reads the guest's environment. @throws Error naming the variable */
+export function readSettings(env: NodeJS.ProcessEnv): GuestSettings {
+  const range = /^(\d+)-(\d+)$/.exec(needed(env, 'OUTWORK_GIDS'));
+  const first = Number(range?.[1]);
+  const last = Number(range?.[2]);
+  if (range === null || first < 1 || last <= first || last - first > 1000)
+    throw new Error('OUTWORK_GIDS: not a range of at least two gids');
+  const toolUid = Number(needed(env, 'OUTWORK_TOOL_UID'));
+  if (!Number.isInteger(toolUid) || toolUid < 1) throw new Error('OUTWORK_TOOL_UID: not a uid other than 0');
+  return {
+    socket: needed(env, 'OUTWORK_SOCKET'),
+    toolUid,
+    helperGid: first,
+    invocationGids: Array.from({ length: last - first }, (_, i) => first + 1 + i),
+    privateDir: needed(env, 'OUTWORK_PRIVATE'),
+    workspace: env.OUTWORK_WORKSPACE ?? '/workspace',
+    home: env.HOME ?? '/home/agent',
+    path: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+  };
+}
+
+function needed(env: NodeJS.ProcessEnv, name: string): string {
+  const value = env[name];
+  if (value === undefined || value === '') throw new Error(`${name}: not set`);
+  return value;
+}
