@@ -63,7 +63,7 @@ export async function startMembrane(
       const owner = { tenant: 'acme', user };
       const channel = await membrane.open({ ...owner, generation, socketDir });
       service.seats.set(run, 1);
-      const untilMs = clock.now() + 60_000;
+      const untilMs = clock.now() + 3_600_000;
       return {
         user,
         generation,
