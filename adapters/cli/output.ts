@@ -56,6 +56,11 @@ export class Output {
     this.#write(`${render(pieces, this.#colours(this.#stdout))}\n`);
   }
 
+  /** Text made by a renderer of ours, which styles it itself and neutralises what it was given. */
+  styled(render: (color: boolean, columns: number) => string): void {
+    this.#write(render(this.#colours(this.#stdout), this.columns));
+  }
+
   /** A line for people on standard error: progress, notes. */
   note(...pieces: readonly Piece[]): void {
     this.#stderr.write(`${render(pieces, this.#colours(this.#stderr))}\n`);

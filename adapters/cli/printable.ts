@@ -1,6 +1,6 @@
-// Everything a terminal may act on or that hides text: C0 and C1 controls, DEL, bidirectional overrides and isolates, line separators,
-// the tag block. Tab and newline stay where a text may have them.
-const DANGEROUS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+// Everything a terminal may act on or that hides or reorders text: controls (C0, C1, DEL), format characters (bidirectional overrides,
+// tags, zero-width marks), line separators. Tab and newline stay, and the joiners that scripts and pictures are made with.
+const DANGEROUS = /(?![\t\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
  * Text of a user, a model or a sandbox as a person may see it: no character of it moves the cursor, changes the title, pastes, or reorders
@@ -23,13 +23,11 @@ function picture(character: string): string {
 /** JSON for a terminal or a program: the same value, with every character that a terminal may act on written as an escape. */
 export function printableJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, undefined, indent) ?? 'null';
-  // JSON already escapes what is below U+0020, and what stands literally here can only be inside a string or be our own indentation.
-  return text.replace(DANGEROUS, (character) =>
-    character === '\n'
-      ? character
-      : [...Array(character.length).keys()].map((i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
-  );
+  // What is below U+0020 is escaped already; a newline that stands here is our own indentation.
+  return text.replace(DANGEROUS, (character) => character.split('').map(jsonEscape).join(''));
 }
+
+const jsonEscape = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** Columns that a text takes: two for wide characters and pictures, none for marks and joiners. */
 export function displayWidth(text: string): number {
@@ -38,6 +36,6 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-const WIDTHLESS = /^[\p{M}\u200b-\u200d\ufe00-\ufe0f]$/u;
+const WIDTHLESS = /^(?:\p{M}|\p{Cf})$/u;
 const WIDE =
   /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]$/u;

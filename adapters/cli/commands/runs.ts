@@ -1,0 +1,87 @@
+import type { RunView } from '../../../core/kernel.ts';
+import type { RunState } from '../../../core/run/types.ts';
+import { type CommandContext, withOperations } from '../context.ts';
+import { clip, gateLine, reasonOf, stateStyle, timeText } from '../describe.ts';
+import { EXIT } from '../exit-code.ts';
+import type { Output } from '../output.ts';
+import { printTable } from '../table.ts';
+
+export interface RunsListOptions {
+  readonly tenant?: string;
+  readonly thread?: string;
+  readonly state?: readonly RunState[];
+  readonly limit: number;
+}
+
+/** Newest-limited list of runs. */
+export async function runsList(context: CommandContext, { tenant, thread, state, limit }: RunsListOptions): Promise<number> {
+  const { out } = context;
+  const filter = { ...(tenant === undefined ? {} : { tenant }), ...(thread === undefined ? {} : { thread }), limit };
+  const runs = await withOperations(context, (kernel) => kernel.listRuns(state === undefined ? filter : { ...filter, states: state }));
+  if (out.json) {
+    out.document(runs);
+    return EXIT.good;
+  }
+  const columns = [
+    { title: 'RUN', value: (run: (typeof runs)[0]) => run.id },
+    { title: 'STATE', value: (run: (typeof runs)[0]) => run.state, style: (run: (typeof runs)[0]) => stateStyle(run.state) },
+    { title: 'USER', value: (run: (typeof runs)[0]) => `${run.tenant}/${run.actor}` },
+    { title: 'THREAD', value: (run: (typeof runs)[0]) => run.thread },
+    { title: 'PLACEMENT', value: (run: (typeof runs)[0]) => run.placement ?? '' },
+    { title: 'CREATED', value: (run: (typeof runs)[0]) => timeText(run.createdAtMs) },
+    { title: 'WHY', value: (run: (typeof runs)[0]) => reasonOf(run) },
+  ];
+  printTable(out, columns, runs, 'no runs');
+  return EXIT.good;
+}
+
+/** All that is known of one run. */
+export async function runsShow(context: CommandContext, id: string): Promise<number> {
+  const view = await withOperations(context, (kernel) => kernel.showRun(id));
+  if (context.out.json) context.out.document(view);
+  else printView(context.out, view);
+  return EXIT.good;
+}
+
+function printView(out: Output, { run, attempts, calls, decisions, lastEvent, next }: RunView): void {
+  const style = stateStyle(run.state);
+  out.line({ text: run.id, style: 'bold' }, ' ', style === undefined ? run.state : { text: run.state, style }, ` ${reasonOf(run)}`);
+  out.line(`user ${run.tenant}/${run.actor}, thread ${run.thread}, origin ${run.origin}`);
+  out.line(`created ${timeText(run.createdAtMs)}${run.endedAtMs === undefined ? '' : `, ended ${timeText(run.endedAtMs)}`}`);
+  if (run.gate !== undefined) out.line(`gate: ${run.gate.reason}`);
+  if (lastEvent !== undefined) out.line(`last event: ${lastEvent.type} at ${timeText(lastEvent.atMs)}`);
+  out.line(`next: ${next}`);
+  for (const { fence, placement, engine, sandbox, outcome } of attempts) {
+    out.line(`attempt ${fence}: ${[placement, engine, sandbox, outcome ?? 'open'].filter((part) => part !== undefined).join(', ')}`);
+  }
+  const decided = new Map(decisions.map((row) => [row.id, row.decision]));
+  const columns = [
+    { title: 'CALL', value: (call: (typeof calls)[0]) => `${call.key.step}.${call.key.call}` },
+    { title: 'CAPABILITY', value: (call: (typeof calls)[0]) => call.capability },
+    { title: 'STATE', value: (call: (typeof calls)[0]) => call.state },
+    { title: 'CLASS', value: (call: (typeof calls)[0]) => call.effectClass },
+    { title: 'DECISION', value: (call: (typeof calls)[0]) => decided.get(call.decision)?.effect ?? '' },
+    { title: 'ID', value: (call: (typeof calls)[0]) => call.id },
+    { title: 'WHAT', value: (call: (typeof calls)[0]) => clip(call.summary, 80) },
+  ];
+  if (calls.length > 0) printTable(out, columns, calls, '');
+}
+
+/** Cancels a run; one that has ended stays as it is. */
+export async function runsCancel(context: CommandContext, id: string): Promise<number> {
+  const run = await withOperations(context, (kernel) => kernel.cancelRun(id));
+  if (context.out.json) context.out.document(run);
+  else context.out.line(`${run.id} ${run.state}`);
+  return EXIT.good;
+}
+
+/** A person's word on the unknown call of a parked run. */
+export async function runsResolve(context: CommandContext, id: string, as: 'done' | 'not-done' | 'abort'): Promise<number> {
+  const run = await withOperations(context, (kernel) => kernel.resolveRun(id, as));
+  if (context.out.json) context.out.document(run);
+  else context.out.line(`${run.id} ${run.state}`);
+  // Another call of it may be unknown too.
+  if (run.state !== 'parked') return EXIT.good;
+  context.out.note(gateLine(run));
+  return EXIT.parked;
+}

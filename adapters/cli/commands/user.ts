@@ -1,0 +1,53 @@
+import type { Role } from '../../../core/run/types.ts';
+import { type CommandContext, DEFAULT_TENANT, withOperations } from '../context.ts';
+import { timeText } from '../describe.ts';
+import { EXIT } from '../exit-code.ts';
+import { printTable } from '../table.ts';
+
+export interface UserOptions {
+  readonly tenant?: string;
+}
+
+/** Makes a user; without `--role` an ordinary one. */
+export async function userAdd(
+  context: CommandContext,
+  name: string,
+  options: UserOptions & { readonly role?: readonly Role[] },
+): Promise<number> {
+  const { tenant = DEFAULT_TENANT, role: roles = ['user'] } = options;
+  const user = await withOperations(context, (kernel) => kernel.addUser({ tenant, name, roles }));
+  if (context.out.json) context.out.document(user);
+  else context.out.line(`${user.tenant}/${user.name} added`);
+  return EXIT.good;
+}
+
+/** Users of one tenant, or of all. */
+export async function userList(context: CommandContext, { tenant }: UserOptions): Promise<number> {
+  const { out } = context;
+  const users = await withOperations(context, (kernel) => kernel.listUsers(tenant));
+  if (out.json) {
+    out.document(users);
+    return EXIT.good;
+  }
+  const columns = [
+    { title: 'TENANT', value: (user: (typeof users)[0]) => user.tenant },
+    { title: 'USER', value: (user: (typeof users)[0]) => user.name },
+    { title: 'ROLES', value: (user: (typeof users)[0]) => user.roles.join(',') },
+    { title: 'STATE', value: (user: (typeof users)[0]) => (user.disabled ? 'disabled' : 'active') },
+    { title: 'CREATED', value: (user: (typeof users)[0]) => timeText(user.createdAtMs) },
+  ];
+  printTable(out, columns, users, 'no users');
+  return EXIT.good;
+}
+
+/** Issues a bearer token: the token alone on standard output, its end on standard error. It is shown this once. */
+export async function userToken(context: CommandContext, name: string, options: UserOptions & { readonly ttl: number }): Promise<number> {
+  const { tenant = DEFAULT_TENANT, ttl } = options;
+  const issued = await withOperations(context, (kernel) => kernel.issueToken({ tenant, name, ttlMs: ttl }));
+  if (context.out.json) context.out.document(issued);
+  else {
+    context.out.line(issued.token);
+    context.out.note(`for ${tenant}/${name} until ${timeText(issued.expiresAtMs)}; it is not shown again`);
+  }
+  return EXIT.good;
+}

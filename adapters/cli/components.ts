@@ -1,0 +1,75 @@
+import { ensureGuest } from '../../harnesses/guest/bundle.ts';
+import { stateDirFault } from '../config/state-dir.ts';
+import { loadBundle } from '../policy/bundle.ts';
+import { findOpa, OPA_VERSION } from '../policy/opa.ts';
+import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
+import type { Check } from '../sandbox/check.ts';
+import type { SetupHost } from './setup/host.ts';
+
+/** Names that `OUTWORK_REQUIRE` and `doctor` know. */
+export const COMPONENTS = ['node', 'git', 'bubblewrap', 'guest', 'policy', 'state', 'opa', 'go', 'chromium'] as const;
+export type ComponentName = (typeof COMPONENTS)[number];
+
+/** What looking at components needs to know. */
+export interface ComponentScope {
+  readonly host: SetupHost;
+  readonly stateDir: string;
+  readonly policyDir: string;
+}
+
+const NODE_MAJOR = 24;
+
+/** Looks at one component; every fault is a check that is not `ok`, never an error. */
+export async function checkComponent(name: ComponentName, scope: ComponentScope): Promise<readonly Check[]> {
+  try {
+    return await CHECKS[name](scope);
+  } catch (error) {
+    const { message, hint } = error as { message?: string; hint?: string };
+    const check = { id: name, ok: false, detail: message ?? String(error) };
+    return [hint === undefined ? check : { ...check, fix: hint }];
+  }
+}
+
+const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<readonly Check[]>>> = {
+  async node() {
+    const ok = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
+    const check = { id: 'node', ok, detail: `${process.versions.node} at ${process.execPath}` };
+    return [ok ? check : { ...check, fix: 'npm ci --include=optional' }];
+  },
+  git: ({ host }) => programCheck(host, 'git'),
+  go: ({ host }) => programCheck(host, 'go'),
+  chromium: ({ host }) => programCheck(host, 'chromium'),
+  bubblewrap: () => checkBubblewrap(),
+  async guest() {
+    const { file, sha256 } = await ensureGuest();
+    return [{ id: 'guest', ok: true, detail: `${file} (${sha256.slice(0, 12)})` }];
+  },
+  async policy({ policyDir }) {
+    const { digests } = await loadBundle(policyDir);
+    return [{ id: 'policy', ok: true, detail: `${policyDir}: rules ${digests.rules.slice(0, 12)}, data ${digests.data.slice(0, 12)}` }];
+  },
+  async state({ stateDir }) {
+    const fault = stateDirFault(stateDir);
+    if (fault === undefined) return [{ id: 'state', ok: true, detail: stateDir }];
+    return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];
+  },
+  async opa({ host }) {
+    return [{ id: 'opa', ok: true, detail: `${await findOpa({ env: { ...host.env } })} ${OPA_VERSION}` }];
+  },
+};
+
+async function programCheck(host: SetupHost, program: string): Promise<readonly Check[]> {
+  const found = host.which(program);
+  if (found === undefined) return [{ id: program, ok: false, detail: `${program} is not on PATH`, fix: 'outwork setup --full' }];
+  return [{ id: program, ok: true, detail: found }];
+}
+
+/** The components that `OUTWORK_REQUIRE` names, comma-separated; unknown names are given apart. */
+export function requiredComponents(text: string | undefined): { readonly known: ComponentName[]; readonly unknown: string[] } {
+  const names = (text ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const isKnown = (name: string): name is ComponentName => (COMPONENTS as readonly string[]).includes(name);
+  return { known: names.filter(isKnown), unknown: names.filter((name) => !isKnown(name)) };
+}

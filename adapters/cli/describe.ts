@@ -1,0 +1,44 @@
+import type { KernelEvent } from '../../core/events.ts';
+import type { Run, RunState } from '../../core/run/types.ts';
+import type { Piece, Style } from './output.ts';
+import { printableLine } from './printable.ts';
+
+const STATE_STYLE: Readonly<Record<RunState, Style | undefined>> = {
+  queued: 'dim',
+  running: 'yellow',
+  parked: 'yellow',
+  cancelling: 'yellow',
+  completed: 'green',
+  failed: 'red',
+  cancelled: 'dim',
+};
+
+export const stateStyle = (state: RunState): Style | undefined => STATE_STYLE[state];
+
+/** A point in time as a person reads it, in UTC. */
+export const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+
+/** Why a run is where it is: its gate, its failure, or nothing. */
+export function reasonOf(run: Run): string {
+  if (run.gate !== undefined) return `${run.gate.kind} ${run.gate.ref}`;
+  return run.failure ?? '';
+}
+
+/** The last line of a command whose run parked; scripts read kind and id from it. */
+export const gateLine = (run: Run): string => `parked: ${run.gate?.kind ?? 'unknown'} ${run.gate?.ref ?? run.id}`;
+
+/** An event on one line: when, what, whose, and its small data. */
+export function eventLine(event: KernelEvent, options: { readonly withRun: boolean }): Piece[] {
+  const data = Object.entries(event.data).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  const whose = options.withRun && event.run !== undefined ? ` ${event.run}` : '';
+  const style = /failed|denied|refused|unknown|lost/.test(event.type) ? 'red' : 'bold';
+  return [
+    { text: `${new Date(event.atMs).toISOString().slice(11, 23)} `, style: 'dim' },
+    { text: event.type, style },
+    whose,
+    { text: data.length === 0 ? '' : ` ${clip(printableLine(data.join(' ')), 300)}`, style: 'dim' },
+  ];
+}
+
+export const clip = (text: string, length: number): string =>
+  text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;

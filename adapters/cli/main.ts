@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { CommanderError } from 'commander';
+import { errorBody, UsageError } from '../../core/errors.ts';
+import type { GlobalOptions } from './context.ts';
+import { EXIT, exitCodeOf } from './exit-code.ts';
+import { type Io, processIo } from './io.ts';
+import { Output } from './output.ts';
+import { buildProgram, type Dispatch } from './program.ts';
+
+/** Runs one command line to its end. @returns the exit code; it never rejects */
+export async function main(args: readonly string[], io: Io = processIo()): Promise<number> {
+  let code: number = EXIT.good;
+  const makeOutput = (json: boolean) => {
+    const out = new Output({ json, stdout: io.stdout, stderr: io.stderr, env: io.env });
+    io.onStdoutClosed(() => {
+      out.closed = true;
+    });
+    return out;
+  };
+  const dispatch: Dispatch = async (command, global: GlobalOptions) => {
+    const out = makeOutput(global.json ?? false);
+    try {
+      code = await command({ io, out, global });
+    } catch (error) {
+      code = exitCodeOf(error);
+      out.error(errorBody(error));
+    }
+  };
+  const program = buildProgram(packageVersion(), dispatch);
+  const complaints: string[] = [];
+  configureForOneDocument(program, io, complaints);
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help and version come here too, with exit code 0, and have printed themselves.
+    if (error.exitCode === 0) return EXIT.good;
+    const fault = usageFault(error, complaints);
+    makeOutput(wantsJson(args)).error(errorBody(fault));
+    return EXIT.usage;
+  }
+  return code;
+}
+
+type Program = ReturnType<typeof buildProgram>;
+
+/** Commander neither exits nor prints complaints by itself; help and version go where results go. Subcommands inherit nothing of this. */
+function configureForOneDocument(command: Program, io: Io, complaints: string[]): void {
+  command
+    .exitOverride()
+    .showSuggestionAfterError(true)
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => complaints.push(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 80,
+      getErrHelpWidth: () => io.stderr.columns ?? 80,
+    });
+  for (const sub of command.commands) configureForOneDocument(sub as Program, io, complaints);
+}
+
+function usageFault(error: CommanderError, complaints: readonly string[]): UsageError {
+  // A command group that was named alone prints its help as the complaint.
+  if (error.code === 'commander.help') return new UsageError('usage', complaints.join('').trimEnd(), { hint: 'name one of the commands' });
+  const text = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
+  return new UsageError('usage', text, { hint: 'outwork --help' });
+}
+
+const wantsJson = (args: readonly string[]): boolean => {
+  const end = args.indexOf('--');
+  return (end === -1 ? args : args.slice(0, end)).includes('--json');
+};
+
+/** The version in the package's own manifest: at the root in development, copied beside the emitted code when built. */
+function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return (manifest as { version: string }).version;
+}

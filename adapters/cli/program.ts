@@ -1,0 +1,246 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { NAME_PATTERN } from '../../core/ids.ts';
+import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
+import type { CommandContext, GlobalOptions } from './context.ts';
+
+/** Runs a command's own file; it is loaded only when that command runs, so that help and version stay fast. */
+export type Dispatch = (command: (context: CommandContext) => Promise<number>, global: GlobalOptions) => Promise<void>;
+
+const ROLES = ['user', 'approver', 'operator', 'policy'] as const;
+const ENGINES = ['bubblewrap', 'docker'] as const;
+
+/** The whole grammar of the command line. `version` is printed by `--version`. */
+export function buildProgram(version: string, dispatch: Dispatch): Command {
+  const program = new Command('outwork')
+    .description('Runs AI agents outside the walls: trusted kernel, sandboxed executor, one policy for every capability call.')
+    .version(version)
+    .option('--json', 'one JSON document on standard output, all else on standard error')
+    .option('--state <dir>', 'state directory (default: $XDG_STATE_HOME/outwork)')
+    .option('--config <file>', 'configuration file (default: OUTWORK_CONFIG, ./outwork.yaml, $XDG_CONFIG_HOME/outwork/outwork.yaml)')
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 good, 1 done and not good, 2 usage, 3 something is missing, 4 refused, 5 parked, 130 interrupted.\nText that starts with a dash comes after `--`.',
+    );
+
+  /** Ties a command to its function; `run` gets the command's own options and arguments. */
+  const on = (command: Command, run: (context: CommandContext) => Promise<number>) =>
+    dispatch(run, command.optsWithGlobals() as GlobalOptions);
+
+  addSetup(program, on);
+  addRun(program, on);
+  addRows(program, on);
+  addPolicy(program, on);
+  return program;
+}
+
+type On = (command: Command, run: (context: CommandContext) => Promise<number>) => Promise<void>;
+
+function addSetup(program: Command, on: On): void {
+  program
+    .command('doctor')
+    .description('check what this machine must have; exit 3 when something required is missing')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/doctor.ts')).doctor(context)));
+  program
+    .command('setup')
+    .description('install and prepare what is missing; can be repeated')
+    .option('--full', 'also what is needed to edit policies (Go, OPA)')
+    .option('--dry-run', 'only say what would be done')
+    .action((options, command: Command) => on(command, async (context) => (await import('./commands/setup.ts')).setup(context, options)));
+  const config = program.command('config').description('the configuration that applies');
+  config
+    .command('show')
+    .description('every value and where it came from')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/config.ts')).configShow(context)));
+  config
+    .command('check')
+    .description('check the file; exit 4 when it is not good')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/config.ts')).configCheck(context)));
+}
+
+function addRun(program: Command, on: On): void {
+  program
+    .command('run')
+    .description('post a message, follow its run, print the reply')
+    .argument('<message>', 'text, or - for standard input')
+    .requiredOption('--user <name>', 'user it is from', nameArgument)
+    .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
+    .option('--thread <id>', 'thread to go on with', idArgument('thr'))
+    .addOption(new Option('--placement <name>', 'placement of this run, over the configured one').choices(PLACEMENTS))
+    .option('--harness <name>', 'agent program', nameArgument)
+    .option('--scenario <name>', 'scenario of the scripted model: a name or a path')
+    .option('--wait', 'stay through gates until the run has ended')
+    .action((message, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/run.ts')).runCommand(context, message, options)),
+    );
+  program
+    .command('compare')
+    .description('run the same turns under each placement and measure them')
+    .addOption(new Option('--engine <names>', 'engines, comma-separated').argParser(listOf(ENGINES)).default(['bubblewrap'], 'bubblewrap'))
+    .addOption(
+      new Option('--placement <names>', 'placements, comma-separated, or all')
+        .argParser(listOf(PLACEMENTS))
+        .default([...PLACEMENTS], 'all'),
+    )
+    .option('--workload <name>', 'scenario: a name or a path', 'survey')
+    .option('--turns <n>', 'measured turns per placement', numberArgument(1, 10_000), 10)
+    .option('--concurrency <n>', 'users at once', numberArgument(1, 64), 1)
+    .option('--out <dir>', 'write index.html and results.json there')
+    .option('--quick', 'fewer turns, rougher figures')
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/compare.ts')).compare(context, options)),
+    );
+}
+
+function addRows(program: Command, on: On): void {
+  const runs = program.command('runs').description('runs');
+  runs
+    .command('ls')
+    .description('list runs')
+    .option('--tenant <name>', 'of one tenant', nameArgument)
+    .option('--thread <id>', 'of one thread', idArgument('thr'))
+    .addOption(new Option('--in <states>', 'in these states, comma-separated').argParser(listOf(Object.keys(TRANSITIONS))))
+    .option('--limit <n>', 'at most so many', numberArgument(1, 1000), 50)
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/runs.ts')).runsList(context, { ...options, state: options.in })),
+    );
+  runs
+    .command('show')
+    .description('one run: attempts, calls, decisions, and what has to happen next')
+    .argument('<run>', 'run id', idArgument('run'))
+    .action((id, _options, command: Command) => on(command, async (context) => (await import('./commands/runs.ts')).runsShow(context, id)));
+  runs
+    .command('cancel')
+    .description('cancel a run')
+    .argument('<run>', 'run id', idArgument('run'))
+    .action((id, _options, command: Command) =>
+      on(command, async (context) => (await import('./commands/runs.ts')).runsCancel(context, id)),
+    );
+  runs
+    .command('resolve')
+    .description('say how the unknown call of a parked run ended')
+    .argument('<run>', 'run id', idArgument('run'))
+    .addOption(
+      new Option('--as <how>', 'it happened, it did not (it runs again), or give the run up')
+        .choices(['done', 'not-done', 'abort'])
+        .makeOptionMandatory(),
+    )
+    .action((id, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/runs.ts')).runsResolve(context, id, options.as)),
+    );
+
+  const thread = program.command('thread').description('threads and their messages');
+  thread
+    .command('ls')
+    .description('list threads')
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .option('--limit <n>', 'at most so many', numberArgument(1, 1000), 50)
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/thread.ts')).threadList(context, options)),
+    );
+  thread
+    .command('show')
+    .description('messages of a thread')
+    .argument('<thread>', 'thread id', idArgument('thr'))
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .action((id, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/thread.ts')).threadShow(context, id, options)),
+    );
+
+  program
+    .command('events')
+    .description('the event log')
+    .command('tail')
+    .description('print events from a cursor on, then new ones as they come')
+    .option('--tenant <name>', 'of one tenant', nameArgument)
+    .option('--thread <id>', 'of one thread', idArgument('thr'))
+    .option('--run <id>', 'of one run', idArgument('run'))
+    .option('--from <cursor>', 'events after this cursor', numberArgument(0, Number.MAX_SAFE_INTEGER), 0)
+    .option('--no-follow', 'end with the last event there is')
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/events.ts')).eventsTail(context, options)),
+    );
+
+  addUsers(program, on);
+}
+
+function addUsers(program: Command, on: On): void {
+  const user = program.command('user').description('users and their tokens');
+  user
+    .command('add')
+    .description('make a user')
+    .argument('<name>', 'name', nameArgument)
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .addOption(new Option('--role <roles>', 'roles, comma-separated (default: user)').argParser(listOf(ROLES)))
+    .action((name, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/user.ts')).userAdd(context, name, options)),
+    );
+  user
+    .command('ls')
+    .description('list users')
+    .option('--tenant <name>', 'of one tenant', nameArgument)
+    .action((options, command: Command) => on(command, async (context) => (await import('./commands/user.ts')).userList(context, options)));
+  user
+    .command('token')
+    .description('issue a bearer token; it is shown once')
+    .argument('<name>', 'name', nameArgument)
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .option('--ttl <time>', 'how long it counts: 30m, 12h, 90d', durationArgument, 30 * DAY)
+    .action((name, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/user.ts')).userToken(context, name, options)),
+    );
+}
+
+function addPolicy(program: Command, on: On): void {
+  const policy = program.command('policy').description('the rules');
+  policy
+    .command('build')
+    .description('compile the rules to policies/dist')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyBuild(context)));
+  policy
+    .command('test')
+    .description('format, check and test the rules')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyTest(context)));
+}
+
+const DAY = 24 * 60 * 60 * 1000;
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY };
+
+function durationArgument(text: string): number {
+  const [, digits = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(digits) * (UNITS[unit] ?? 0);
+  if (ms < 1000 || ms > 366 * DAY) throw new InvalidArgumentError('Write a time such as 30m, 12h or 90d, from 1s to 366d.');
+  return ms;
+}
+
+function nameArgument(text: string): string {
+  if (!NAME_PATTERN.test(text)) throw new InvalidArgumentError('A name is lower-case letters, digits, ".", "_" and "-", at most 63.');
+  return text;
+}
+
+function idArgument(prefix: string): (text: string) => string {
+  const pattern = new RegExp(`^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`);
+  return (text) => {
+    if (!pattern.test(text)) throw new InvalidArgumentError(`An id that starts with ${prefix}_ is wanted.`);
+    return text;
+  };
+}
+
+function numberArgument(low: number, high: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= low && value <= high)) throw new InvalidArgumentError(`A whole number from ${low} to ${high} is wanted.`);
+    return value;
+  };
+}
+
+function listOf<T extends string>(choices: readonly T[]): (text: string) => T[] {
+  return (text) => {
+    if (text === 'all') return [...choices];
+    const items = text.split(',');
+    const wrong = items.find((item) => !(choices as readonly string[]).includes(item));
+    if (wrong !== undefined) throw new InvalidArgumentError(`Choose from ${choices.join(', ')}.`);
+    return [...new Set(items)] as T[];
+  };
+}

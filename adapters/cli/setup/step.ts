@@ -1,0 +1,64 @@
+import type { SetupHost } from './host.ts';
+
+/** What a step found: nothing to do, or what would mend it. */
+export type StepPlan =
+  | { readonly kind: 'present'; readonly detail: string }
+  | {
+      readonly kind: 'needed';
+      readonly detail: string;
+      /** What a person could type to the same end. */
+      readonly command: string;
+      /** True when only root may. */
+      readonly privileged: boolean;
+      /** Does it; rejects with the reason when it fails. `prefix` makes a command run as root. */
+      readonly act: (prefix: readonly string[], log: (line: string) => void) => Promise<void>;
+    };
+
+/** One thing that set-up looks after. Looking changes nothing, and doing it twice is doing it once. */
+export interface SetupStep {
+  readonly id: string;
+  plan(host: SetupHost): Promise<StepPlan>;
+}
+
+export interface StepResult {
+  readonly id: string;
+  /** `manual`: somebody with the right has to do it; `command` says how. */
+  readonly state: 'present' | 'done' | 'planned' | 'manual' | 'failed';
+  readonly detail: string;
+  readonly command?: string;
+}
+
+/** Takes one step, or with `dryRun` only says what it would be. Never rejects. */
+export async function takeStep(
+  step: SetupStep,
+  host: SetupHost,
+  options: { readonly dryRun: boolean; readonly log: (line: string) => void },
+): Promise<StepResult> {
+  const { id } = step;
+  let command: string | undefined;
+  try {
+    const plan = await step.plan(host);
+    if (plan.kind === 'present') return { id, state: 'present', detail: plan.detail };
+    command = plan.command;
+    const { detail } = plan;
+    const prefix = plan.privileged ? await host.privilege() : [];
+    if (prefix === undefined) return { id, state: 'manual', detail: `${detail}; this needs root`, command };
+    if (options.dryRun) return { id, state: 'planned', detail, command };
+    options.log(`${detail}: ${command}`);
+    await plan.act(prefix, options.log);
+    const after = await step.plan(host);
+    if (after.kind === 'present') return { id, state: 'done', detail: after.detail };
+    return { id, state: 'failed', detail: `done, and still: ${after.detail}`, command };
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    return command === undefined ? { id, state: 'failed', detail } : { id, state: 'failed', detail, command };
+  }
+}
+
+/** Runs a command of a step. @throws Error with the last line of what it complained */
+export async function mustRun(host: SetupHost, argv: readonly string[]): Promise<void> {
+  const [program, ...args] = argv;
+  if (program === undefined) throw new TypeError('no command');
+  const { code, stderr, stdout } = await host.run(program, args);
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${(stderr.trim() || stdout.trim()).split('\n').at(-1) ?? ''}`);
+}
