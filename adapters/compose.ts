@@ -122,10 +122,7 @@ function module(
     bind(T.clock).toConstantValue(options.clock ?? steadyClock());
 
     bind(T.store)
-      .toResolvedValue(
-        async (clock: Clock) => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db'), clock }), (store) => store.close()),
-        [T.clock],
-      )
+      .toResolvedValue(async () => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db') }), (store) => store.close()), [])
       .inSingletonScope();
 
     bind(T.policy)

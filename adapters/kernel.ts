@@ -73,7 +73,9 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
 }
 
 async function measure({ store, sandboxes, model }: KernelParts): Promise<MeasureSnapshot> {
-  const usage = sandboxes.running().map(async ({ tenant, user, generation, handle }) => ({ tenant, user, generation, ...(await handle.usage()) }));
+  const usage = sandboxes
+    .running()
+    .map(async ({ tenant, user, generation, handle }) => ({ tenant, user, generation, ...(await handle.usage()) }));
   return {
     commits: store.commits ?? 0,
     membrane: sandboxes.counters(),
@@ -82,7 +84,12 @@ async function measure({ store, sandboxes, model }: KernelParts): Promise<Measur
   };
 }
 
-async function importFile({ store, sandboxes }: KernelParts, owner: Owner, path: string, source: AsyncIterable<Uint8Array>): Promise<{ bytes: number }> {
+async function importFile(
+  { store, sandboxes }: KernelParts,
+  owner: Owner,
+  path: string,
+  source: AsyncIterable<Uint8Array>,
+): Promise<{ bytes: number }> {
   if ((await store.users.get(owner.tenant, owner.user)) === undefined) throw new UsageError('not_found', `No user ${owner.user}`);
   const key = userKey(owner);
   const { sandbox } = await sandboxes.acquire(key, owner);

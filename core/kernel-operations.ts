@@ -33,7 +33,8 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
   };
   const userOf = async (tenant: string, name: string) => {
     const user = await store.users.get(tenant, name);
-    if (user === undefined || user.disabled) throw new UsageError('not_found', `No user ${name} in tenant ${tenant}`, { hint: `outwork user add ${name}` });
+    if (user === undefined || user.disabled)
+      throw new UsageError('not_found', `No user ${name} in tenant ${tenant}`, { hint: `outwork user add ${name}` });
     return user;
   };
   return {
@@ -83,7 +84,10 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     async showThread(tenant, id) {
       const thread = await store.threads.get(tenant, id);
       if (thread === undefined) throw new UsageError('not_found', `No thread ${id}`);
-      const [messages, runs] = await Promise.all([store.threads.messages(id, { limit: 1000 }), store.runs.list({ thread: id, limit: 1000 })]);
+      const [messages, runs] = await Promise.all([
+        store.threads.messages(id, { limit: 1000 }),
+        store.runs.list({ thread: id, limit: 1000 }),
+      ]);
       return { thread, messages, runs };
     },
     events: (from, filter, limit) => store.events.read(from, filter, limit),
@@ -95,7 +99,8 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     },
     async addUser({ tenant, name, roles }) {
       for (const part of [tenant, name]) {
-        if (!NAME_PATTERN.test(part)) throw new UsageError('invalid_argument', `Not a name: ${part.slice(0, 80)}`, { hint: 'lower-case letters, digits, . _ -' });
+        if (!NAME_PATTERN.test(part))
+          throw new UsageError('invalid_argument', `Not a name: ${part.slice(0, 80)}`, { hint: 'lower-case letters, digits, . _ -' });
       }
       return asUsage(store.users.add({ tenant, name, roles, nowMs: clock.now() }));
     },
@@ -116,8 +121,10 @@ async function asUsage<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof StoreError && (error.code === 'not_found' || error.code === 'conflict')) throw new UsageError(error.code, error.message, { cause: error });
-    if (error instanceof StoreError && error.code === 'text_unstorable') throw new UsageError('invalid_argument', error.message, { cause: error });
+    if (error instanceof StoreError && (error.code === 'not_found' || error.code === 'conflict'))
+      throw new UsageError(error.code, error.message, { cause: error });
+    if (error instanceof StoreError && error.code === 'text_unstorable')
+      throw new UsageError('invalid_argument', error.message, { cause: error });
     throw error;
   }
 }

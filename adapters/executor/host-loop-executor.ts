@@ -27,8 +27,12 @@ export const hostLoopExecutor =
       const exited = loop(bindInProcess(deps.service, scope), signal).then(
         (claim): ExecutorOutcome => ({ kind: 'exited', claim }),
         (error: unknown): ExecutorOutcome => {
-          if (error instanceof SandboxError || signal.aborted) return { kind: 'lost', reason: error instanceof Error ? error.message : String(error) };
-          return failedExit(error instanceof OutworkError ? error.code : 'loop_error', error instanceof Error ? error.message : String(error));
+          if (error instanceof SandboxError || signal.aborted)
+            return { kind: 'lost', reason: error instanceof Error ? error.message : String(error) };
+          return failedExit(
+            error instanceof OutworkError ? error.code : 'loop_error',
+            error instanceof Error ? error.message : String(error),
+          );
         },
       );
       try {

@@ -13,7 +13,12 @@ export interface SandboxedPlacementDeps {
 const ownerOf = (run: ClaimedRun): Owner => ({ tenant: run.tenant, user: run.actor });
 
 /** What the three placements share: a sandbox by key, an executor over it. They differ in the key, the executor and what `release` leaves. */
-function placement(name: PlacementName, deps: SandboxedPlacementDeps, keyOf: (run: { id: string } & Owner) => string, keeps: boolean): Placement {
+function placement(
+  name: PlacementName,
+  deps: SandboxedPlacementDeps,
+  keyOf: (run: { id: string } & Owner) => string,
+  keeps: boolean,
+): Placement {
   const { sandboxes } = deps;
   return {
     name,
@@ -48,4 +53,5 @@ export const hostLoopShell = (deps: SandboxedPlacementDeps): Placement => placem
 export const persistentPerUser = (deps: SandboxedPlacementDeps): Placement => placement('persistent-per-user', deps, userKey, true);
 
 /** A fresh sandbox for each run; nothing but the workspace and HOME roots outlives it. */
-export const disposablePerRun = (deps: SandboxedPlacementDeps): Placement => placement('disposable-per-run', deps, (run) => runKey(run.id), false);
+export const disposablePerRun = (deps: SandboxedPlacementDeps): Placement =>
+  placement('disposable-per-run', deps, (run) => runKey(run.id), false);

@@ -114,17 +114,14 @@ export class SandboxManager implements AsyncDisposable {
     const drop = () => {
       if (this.#entries.get(key) === entry) this.#entries.delete(key);
     };
-    entry.starting.then(
-      (sandbox) => {
-        entry.running = sandbox;
-        void sandbox.lost.then(({ reason }) => {
-          if (this.#entries.get(key) !== entry) return;
-          drop();
-          void this.#end(sandbox, reason);
-        });
-      },
-      drop,
-    );
+    entry.starting.then((sandbox) => {
+      entry.running = sandbox;
+      void sandbox.lost.then(({ reason }) => {
+        if (this.#entries.get(key) !== entry) return;
+        drop();
+        void this.#end(sandbox, reason);
+      });
+    }, drop);
     return entry;
   }
 
@@ -133,7 +130,10 @@ export class SandboxManager implements AsyncDisposable {
     const generation = newId('sandbox', clock.now());
     const slice = await this.#deps.sliceOf(owner);
     const socketDir = join(stateDir, 's', generation);
-    const token = await tokens.mint({ kind: 'sandbox', tenant: owner.tenant, user: owner.user, sandbox: generation }, clock.now() + SANDBOX_TOKEN_MS);
+    const token = await tokens.mint(
+      { kind: 'sandbox', tenant: owner.tenant, user: owner.user, sandbox: generation },
+      clock.now() + SANDBOX_TOKEN_MS,
+    );
     await engine.prepareSocketDir({ socketDir, slice });
     const channel = await membrane.open({ tenant: owner.tenant, user: owner.user, generation, socketDir });
     let handle: SandboxHandle | undefined;
@@ -165,7 +165,9 @@ export class SandboxManager implements AsyncDisposable {
   async #ready(channel: SandboxChannel, handle: SandboxHandle): Promise<void> {
     let stopTimer = () => {};
     const late = new Promise<never>((_, reject) => {
-      stopTimer = this.#deps.clock.after(this.#deps.startMs, () => reject(new SandboxError('start_failed', 'The guest did not say hello in time', { retryable: true })));
+      stopTimer = this.#deps.clock.after(this.#deps.startMs, () =>
+        reject(new SandboxError('start_failed', 'The guest did not say hello in time', { retryable: true })),
+      );
     });
     const ended = handle.ended.then(({ reason }) => {
       throw new SandboxError('start_failed', `The sandbox ended while starting: ${reason}`);
@@ -183,7 +185,11 @@ export class SandboxManager implements AsyncDisposable {
     await sandbox.channel.close();
     add(this.#closed, sandbox.channel.counters);
     await sandbox.handle.stop();
-    this.#deps.onEvent({ type: 'sandbox.stopped', tenant: sandbox.tenant, data: { user: sandbox.user, sandbox: sandbox.generation, reason } });
+    this.#deps.onEvent({
+      type: 'sandbox.stopped',
+      tenant: sandbox.tenant,
+      data: { user: sandbox.user, sandbox: sandbox.generation, reason },
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { sha256Hex } from '../../core/json.ts';
 import { type Owner, ownerKey } from '../../core/ids.ts';
+import { sha256Hex } from '../../core/json.ts';
 
 /** The one function that names an owner's own place on this host; every root derives from it, and it from the actor. */
 export const leafOf = (owner: Owner): string => sha256Hex(`outwork.leaf\0${ownerKey(owner)}`).slice(0, 32);

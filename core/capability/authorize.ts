@@ -24,11 +24,14 @@ export interface BoundCall {
 /** @throws CallError `unknown_capability` `invalid_arguments` `caller_not_allowed`; nothing has happened then */
 export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallRequest): BoundCall {
   const descriptor = descriptorOf(request.capability);
-  if (descriptor === undefined) throw new CallError('unknown_capability', `No capability of that name: ${String(request.capability).slice(0, 64)}`);
+  if (descriptor === undefined)
+    throw new CallError('unknown_capability', `No capability of that name: ${String(request.capability).slice(0, 64)}`);
   const fault =
-    jsonFault(request.args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) ?? deps.argumentFault(descriptor, request.args);
+    jsonFault(request.args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) ??
+    deps.argumentFault(descriptor, request.args);
   if (fault !== undefined) throw new CallError('invalid_arguments', `${descriptor.name}: ${fault}`);
-  if (!descriptor.callers.includes(scope.caller)) throw new CallError('caller_not_allowed', `${descriptor.name} is not for a caller of kind ${scope.caller}`);
+  if (!descriptor.callers.includes(scope.caller))
+    throw new CallError('caller_not_allowed', `${descriptor.name} is not for a caller of kind ${scope.caller}`);
   return { descriptor, request, argsDigest: digestOf('outwork.args', { capability: descriptor.name, args: request.args }) };
 }
 

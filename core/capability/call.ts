@@ -11,7 +11,7 @@ import { claimedOutcome, commandBounds, type DispatchDeps, dispatch } from './di
 import { type Terms, termsOf } from './floor.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
 import { scrubJson, scrubText } from './redact.ts';
-import type { Reservation, Reservations } from './reservations.ts';
+import type { Reservations } from './reservations.ts';
 import { truncateText } from './truncate.ts';
 import type { CallReply, CallRequest, CallScope } from './types.ts';
 
@@ -107,7 +107,10 @@ async function open(
     case 'in_flight':
       throw new CallError('in_flight', 'This call is being carried out');
     case 'nondeterministic':
-      throw new CallError('nondeterministic', `Call ${request.key.step}.${request.key.call} was recorded with other arguments or another capability`);
+      throw new CallError(
+        'nondeterministic',
+        `Call ${request.key.step}.${request.key.call} was recorded with other arguments or another capability`,
+      );
   }
 }
 
@@ -123,12 +126,27 @@ function handOver(deps: CallDeps, bound: BoundCall, permit: Permit): CallReply {
   return { effect: 'permit', permit: { id: permit.id, deadlineMs: permit.deadlineMs, timeoutMs, outputBytes } };
 }
 
-async function execute(deps: CallDeps, run: LiveRun, bound: BoundCall, permit: Permit, onDelta?: (text: string) => void): Promise<FinalReply> {
+async function execute(
+  deps: CallDeps,
+  run: LiveRun,
+  bound: BoundCall,
+  permit: Permit,
+  onDelta?: (text: string) => void,
+): Promise<FinalReply> {
   const { args, key } = bound.request;
   const timeout = AbortSignal.timeout(Math.max(1, permit.deadlineMs - deps.clock.now()));
   const signal = AbortSignal.any([run.signal, timeout]);
   const secrets = deps.broker.liveSecrets(permit.scope);
-  const { outcome, effect } = await dispatch(deps, { permit, descriptor: bound.descriptor, args, step: key.step, seat: run.seat, signal, secrets, onDelta });
+  const { outcome, effect } = await dispatch(deps, {
+    permit,
+    descriptor: bound.descriptor,
+    args,
+    step: key.step,
+    seat: run.seat,
+    signal,
+    secrets,
+    onDelta,
+  });
   return close(deps, permit, outcome, effect);
 }
 
@@ -153,7 +171,11 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, effec
       outcome,
       state,
       ...(effect === undefined ? {} : { effect: { ...effect, body: scrubText(effect.body, secrets) } }),
-      event: eventOf(scope, state === 'done' ? 'call.completed' : 'call.unknown', { capability: row.capability, call_id: row.id, ...summaryOf(outcome) }),
+      event: eventOf(scope, state === 'done' ? 'call.completed' : 'call.unknown', {
+        capability: row.capability,
+        call_id: row.id,
+        ...summaryOf(outcome),
+      }),
       nowMs: deps.clock.now(),
     });
     if (effect?.kind === 'message') deps.onMessage();
@@ -170,7 +192,8 @@ const scrubbed = (outcome: RecordedOutcome, secrets: readonly string[]): Recorde
 
 /** Both output streams of a command held to the permit's limit, whoever captured them. */
 function limited(outcome: RecordedOutcome, bytes: number): RecordedOutcome {
-  if (outcome.kind !== 'result' || outcome.result === null || typeof outcome.result !== 'object' || !('stdout' in outcome.result)) return outcome;
+  if (outcome.kind !== 'result' || outcome.result === null || typeof outcome.result !== 'object' || !('stdout' in outcome.result))
+    return outcome;
   const { stdout, stderr, truncated, ...rest } = outcome.result as { stdout: string; stderr: string; truncated: boolean };
   const out = truncateText(stdout, bytes);
   const err = truncateText(stderr, bytes);
@@ -181,7 +204,12 @@ function limited(outcome: RecordedOutcome, bytes: number): RecordedOutcome {
 const summaryOf = (outcome: RecordedOutcome): NewEvent['data'] => {
   if (outcome.kind === 'error') return { error: outcome.code };
   if (outcome.kind === 'result' && outcome.result !== null && typeof outcome.result === 'object' && 'exitCode' in outcome.result) {
-    const { exitCode, signal, timedOut, wallMs } = outcome.result as { exitCode: number | null; signal: string | null; timedOut: boolean; wallMs: number };
+    const { exitCode, signal, timedOut, wallMs } = outcome.result as {
+      exitCode: number | null;
+      signal: string | null;
+      timedOut: boolean;
+      wallMs: number;
+    };
     return { exit_code: exitCode, signal, timed_out: timedOut, wall_ms: Math.round(wallMs) };
   }
   return {};

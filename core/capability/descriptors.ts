@@ -2,7 +2,7 @@ import type { Json } from '../json.ts';
 import { CAPACITY, SAFETY } from '../limits.ts';
 import type { FileOperation } from '../ports/placement.ts';
 import type { JsonSchema } from '../seams/validator.ts';
-import { type Caller, CAPABILITIES, type CapabilityName, type EffectClass, type Enforcer, type ShellExecArgs } from './types.ts';
+import { CAPABILITIES, type Caller, type CapabilityName, type EffectClass, type Enforcer, type ShellExecArgs } from './types.ts';
 
 /**
  * Everything the kernel knows about one capability, in one place.
@@ -46,7 +46,11 @@ const model: CapabilityDescriptor = {
   args: object(
     {
       messages: { type: 'array', minItems: 1, maxItems: 512, items: { type: 'object' } },
-      tools: { type: 'array', maxItems: 64, items: object({ name: text(64), description: text(4096), parameters: {} }, ['name', 'description']) },
+      tools: {
+        type: 'array',
+        maxItems: 64,
+        items: object({ name: text(64), description: text(4096), parameters: {} }, ['name', 'description']),
+      },
     },
     ['messages'],
   ),
@@ -69,7 +73,12 @@ const shell: CapabilityDescriptor = {
     {
       argv: { type: 'array', minItems: 1, maxItems: SAFETY.argvItems, items: text(SAFETY.argvBytes) },
       cwd: path,
-      env: { type: 'object', maxProperties: 64, additionalProperties: text(SAFETY.argvBytes), propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]*$' } },
+      env: {
+        type: 'object',
+        maxProperties: 64,
+        additionalProperties: text(SAFETY.argvBytes),
+        propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
+      },
       stdin: text(SAFETY.fileBytes),
       timeoutMs: { type: 'integer', minimum: 1, maximum: CAPACITY.commandTimeoutMaxMs },
       outputBytes: { type: 'integer', minimum: 1 },
@@ -94,7 +103,12 @@ const shell: CapabilityDescriptor = {
 
 const filePath = (args: Json): string => (args as unknown as { path: string }).path;
 
-const file = (name: 'fs.read' | 'fs.write' | 'fs.list', effectClass: EffectClass, more: Record<string, JsonSchema>, required: readonly string[]) =>
+const file = (
+  name: 'fs.read' | 'fs.write' | 'fs.list',
+  effectClass: EffectClass,
+  more: Record<string, JsonSchema>,
+  required: readonly string[],
+) =>
   ({
     name,
     callers: ['executor', 'product', 'operator'],
@@ -134,7 +148,9 @@ export const DESCRIPTORS: Readonly<Record<CapabilityName, CapabilityDescriptor>>
   'fs.read': file('fs.read', 'pure', { maxBytes: { type: 'integer', minimum: 1, maximum: SAFETY.fileBytes } }, []),
   'fs.write': file('fs.write', 'idempotent', { body: text(SAFETY.fileBytes), encoding: { enum: ['utf8', 'base64'] } }, ['body']),
   'fs.list': file('fs.list', 'pure', { maxEntries: { type: 'integer', minimum: 1, maximum: 5000 } }, []),
-  'message.post': stored('message.post', 'idempotent', object({ body: text(SAFETY.messageBytes) }, ['body']), (args) => ({ bytes: size(body(args)) })),
+  'message.post': stored('message.post', 'idempotent', object({ body: text(SAFETY.messageBytes) }, ['body']), (args) => ({
+    bytes: size(body(args)),
+  })),
   'thread.read': stored(
     'thread.read',
     'pure',
@@ -144,11 +160,14 @@ export const DESCRIPTORS: Readonly<Record<CapabilityName, CapabilityDescriptor>>
   'checkpoint.save': stored(
     'checkpoint.save',
     'idempotent',
-    object({ schema: { type: 'string', pattern: '^[a-z][a-z0-9._-]{0,63}$' }, version: { type: 'integer', minimum: 1 }, body: text(SAFETY.checkpointBytes) }, [
-      'schema',
-      'version',
-      'body',
-    ]),
+    object(
+      {
+        schema: { type: 'string', pattern: '^[a-z][a-z0-9._-]{0,63}$' },
+        version: { type: 'integer', minimum: 1 },
+        body: text(SAFETY.checkpointBytes),
+      },
+      ['schema', 'version', 'body'],
+    ),
     (args) => ({ bytes: size(body(args)) }),
   ),
 };

@@ -1,9 +1,9 @@
+import type { CapacityName } from '../config.ts';
 import { CallError, OutworkError, SandboxError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import type { Seat } from '../ports/placement.ts';
 import type { RecordedOutcome, Store, StoreEffect } from '../ports/store.ts';
 import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
-import type { CapacityName } from '../config.ts';
 import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
 import type { Permit } from './permits.ts';
 import { StreamRedactor } from './redact.ts';
@@ -46,7 +46,8 @@ export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<Disp
   }
 }
 
-const endIsUnknown = (error: unknown): boolean => error instanceof SandboxError && (error.code === 'guest_lost' || error.code === 'not_running');
+const endIsUnknown = (error: unknown): boolean =>
+  error instanceof SandboxError && (error.code === 'guest_lost' || error.code === 'not_running');
 
 async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<Dispatched> {
   const { descriptor, args, permit, seat, signal } = work;
@@ -69,13 +70,19 @@ async function generate(deps: DispatchDeps, { args, permit, step, signal, secret
   const emit = (text: string) => {
     if (text !== '') onDelta?.(text);
   };
-  const reply = await deps.model.generate(args as unknown as ModelRequest, { run: permit.scope.run, step }, signal, (delta) => emit(redactor.push(delta)));
+  const reply = await deps.model.generate(args as unknown as ModelRequest, { run: permit.scope.run, step }, signal, (delta) =>
+    emit(redactor.push(delta)),
+  );
   emit(redactor.flush());
   return reply as unknown as Json;
 }
 
 /** Clamped bounds of a command: what the caller wished, held to the permit's terms and the configured maxima. */
-export function commandBounds(args: Json, permit: Pick<Permit, 'terms'>, capacity: DispatchDeps['capacity']): { timeoutMs: number; outputBytes: number } {
+export function commandBounds(
+  args: Json,
+  permit: Pick<Permit, 'terms'>,
+  capacity: DispatchDeps['capacity'],
+): { timeoutMs: number; outputBytes: number } {
   const wished = (args as unknown as ShellExecArgs).timeoutMs ?? capacity.commandTimeoutMs;
   return { timeoutMs: Math.min(wished, capacity.commandTimeoutMaxMs, permit.terms.reserveWallMs), outputBytes: permit.terms.outputBytes };
 }

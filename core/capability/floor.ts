@@ -32,12 +32,21 @@ export function termsOf(descriptor: CapabilityDescriptor, decision: Decision, as
   return { outputBytes, reserveWallMs, effectClass };
 }
 
-const KNOWN: Readonly<Record<Obligation['kind'], true>> = { redact: true, audit: true, output_limit: true, reserve: true, effect_class: true };
+const KNOWN: Readonly<Record<Obligation['kind'], true>> = {
+  redact: true,
+  audit: true,
+  output_limit: true,
+  reserve: true,
+  effect_class: true,
+};
 
 /** Why an allow cannot be carried out as written; a deny then, whichever engine decided. */
 export function obligationFault(decision: Decision): Reason | undefined {
   const unknown = decision.obligations.find((obligation) => !Object.hasOwn(KNOWN, obligation.kind));
   return unknown === undefined
     ? undefined
-    : { code: 'policy_unknown_obligation', message: `The decision carries an obligation this kernel does not know: ${String(unknown.kind)}` };
+    : {
+        code: 'policy_unknown_obligation',
+        message: `The decision carries an obligation this kernel does not know: ${String(unknown.kind)}`,
+      };
 }

@@ -21,9 +21,11 @@ export function scrubJson(value: Json, secrets: readonly string[]): Json {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [scrubText(key, secrets), scrubJson(item, secrets)]));
 }
 
-export const scrubText = (text: string, secrets: readonly string[]): string => redactText(text.toWellFormed().replaceAll('\0', '\ufffd'), secrets);
+export const scrubText = (text: string, secrets: readonly string[]): string =>
+  redactText(text.toWellFormed().replaceAll('\0', '\ufffd'), secrets);
 
-const byLength = (secrets: readonly string[]): string[] => secrets.filter((secret) => secret.length > 0).sort((a, b) => b.length - a.length);
+const byLength = (secrets: readonly string[]): string[] =>
+  secrets.filter((secret) => secret.length > 0).sort((a, b) => b.length - a.length);
 
 /**
  * Redacts text that arrives in pieces. Holds back as many characters as a secret split over two pieces could need; `flush` gives the rest.

@@ -61,7 +61,13 @@ export class Deliverer implements AsyncDisposable {
     const row = await store.deliveries.next(clock.now());
     if (row === undefined) return false;
     const { id, tenant, thread, run, user, body } = row;
-    const event = (type: 'delivery.sent' | 'delivery.failed') => ({ type, tenant, thread, run, data: { delivery: id, channel: delivery.name } });
+    const event = (type: 'delivery.sent' | 'delivery.failed') => ({
+      type,
+      tenant,
+      thread,
+      run,
+      data: { delivery: id, channel: delivery.name },
+    });
     try {
       await delivery.deliver({ id, tenant, thread, run, user, body });
     } catch (error) {

@@ -14,7 +14,8 @@ export function nextStep(run: Run, ahead: Run | undefined, nowMs: number): strin
     case 'cancelling':
       return 'its executor has been told to stop; it ends with the cancel grace at the latest';
     case 'parked':
-      if (run.gate?.kind === 'unknown') return `a person says what became of ${run.gate.ref}: outwork runs resolve ${run.id} --as done|not-done|abort`;
+      if (run.gate?.kind === 'unknown')
+        return `a person says what became of ${run.gate.ref}: outwork runs resolve ${run.id} --as done|not-done|abort`;
       return `waits at its ${run.gate?.kind} gate (${run.gate?.ref}): ${run.gate?.reason}`;
     case 'completed':
     case 'cancelled':

@@ -1,6 +1,6 @@
 import { eventOf } from '../capability/call.ts';
-import type { CallScope } from '../capability/types.ts';
 import { scrubJson } from '../capability/redact.ts';
+import type { CallScope } from '../capability/types.ts';
 import { canonicalJson, type Json } from '../json.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { EventStore } from '../ports/store.ts';
@@ -13,7 +13,12 @@ const MAX_BYTES = 4096;
 
 /** Coalesces progress: of what arrives within the interval, the newest becomes an event. */
 export class ProgressLog {
-  readonly #deps: { readonly events: EventStore; readonly clock: Clock; readonly broker: Broker; readonly onError: (error: unknown) => void };
+  readonly #deps: {
+    readonly events: EventStore;
+    readonly clock: Clock;
+    readonly broker: Broker;
+    readonly onError: (error: unknown) => void;
+  };
   readonly #waiting = new Map<string, Json>();
 
   constructor(deps: { events: EventStore; clock: Clock; broker: Broker; onError: (error: unknown) => void }) {

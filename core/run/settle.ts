@@ -39,7 +39,9 @@ export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, ou
     case 'cancelled':
       return failed('exit_contradicts_evidence');
     case 'failed':
-      return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [{ code: 'executor', message: claim.message.slice(0, 500) }]);
+      return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [
+        { code: 'executor', message: claim.message.slice(0, 500) },
+      ]);
   }
 }
 
@@ -62,11 +64,21 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         await deps.store.runs.settle(ref, { to: 'cancelled', event: event('run.cancelled', {}), ...at });
         break;
       case 'parked':
-        await deps.store.runs.settle(ref, { to: 'parked', gate: ending.gate, event: event('run.parked', { gate: ending.gate.kind, ref: ending.gate.ref }), ...at });
+        await deps.store.runs.settle(ref, {
+          to: 'parked',
+          gate: ending.gate,
+          event: event('run.parked', { gate: ending.gate.kind, ref: ending.gate.ref }),
+          ...at,
+        });
         return;
       case 'failed': {
         const reasons = ending.reasons.map(({ code, message }) => ({ code, message }));
-        await deps.store.runs.settle(ref, { to: 'failed', failure: ending.code, event: event('run.failed', { code: ending.code, reasons }), ...at });
+        await deps.store.runs.settle(ref, {
+          to: 'failed',
+          failure: ending.code,
+          event: event('run.failed', { code: ending.code, reasons }),
+          ...at,
+        });
         break;
       }
       case 'lost': {

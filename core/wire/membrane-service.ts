@@ -72,7 +72,11 @@ export function createMembraneService(deps: MembraneServiceDeps): MembraneServic
       liveOf(scope).exit.resolve(claim);
     },
     refused(sandbox, operation, code) {
-      const event = { type: 'membrane.refused' as const, tenant: sandbox.tenant, data: { user: sandbox.user, sandbox: sandbox.sandbox, operation, code } };
+      const event = {
+        type: 'membrane.refused' as const,
+        tenant: sandbox.tenant,
+        data: { user: sandbox.user, sandbox: sandbox.sandbox, operation, code },
+      };
       deps.store.events.append(event, deps.clock.now()).catch((error: unknown) => deps.onError(error, undefined));
     },
   };
