@@ -11,6 +11,7 @@ import { toRegoInput } from './marshal.ts';
 import { type Evaluation, PolicyWorker } from './policy-worker.ts';
 import { ENTRYPOINT } from './sources.ts';
 import { denial, readVerdict, type Verdict } from './verdict.ts';
+import { warmUpInputs } from './warm-up.ts';
 
 export interface PolicyEngineOptions {
   /** Bundle root: holds `outwork/`, `data/`, `schemas/` and `dist/`. */
@@ -154,8 +155,14 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   }
 
   async #startWorker({ bundle, module }: Snapshot): Promise<PolicyWorker> {
-    const options = { module, dataJson: bundle.dataJson, entrypoint: ENTRYPOINT, memoryBytes: this.#memoryBytes };
-    const worker = await PolicyWorker.start(options);
+    const worker = await PolicyWorker.start({
+      module,
+      dataJson: bundle.dataJson,
+      entrypoint: ENTRYPOINT,
+      memoryBytes: this.#memoryBytes,
+      warmUp: warmUpInputs(),
+      clock: this.#options.clock,
+    });
     worker.onEnd(() => this.#discard(worker));
     return worker;
   }

@@ -1,0 +1,36 @@
+import type { CallPolicyInput, PlacementPolicyInput } from '../../core/policy/types.ts';
+import { toRegoInput } from './marshal.ts';
+
+/**
+ * Inputs, as JSON, that a new worker evaluates before it may be asked. The machine code of a module is made when a function is first
+ * called; on a slow machine that alone could use up the deadline, and every replacement would fail like the one before.
+ */
+export function warmUpInputs(): readonly string[] {
+  const base = {
+    version: 1,
+    scope: { tenant: 't', user: 'u', thread: 'thr', run: 'run' },
+    actor: { user: 'u', roles: ['user'] },
+    origin: 'interactive',
+    placement: 'host-loop-shell',
+    engine: 'bubblewrap',
+    wall: 'namespaces',
+    time: '0',
+  } as const;
+  const placement: PlacementPolicyInput = { ...base, kind: 'placement', harness: 'native', profile: 'production' };
+  const shell = (argv: readonly string[]): CallPolicyInput => ({
+    ...base,
+    kind: 'call',
+    capability: 'shell.exec',
+    caller: 'executor',
+    effectClass: 'once',
+    args: { argv, argv_length: argv.length, cwd: '.', env: ['LANG'], stdin_bytes: 0, background: false },
+    argsDigest: '0'.repeat(64),
+    callsUsed: 0,
+  });
+  const commands = [
+    ['git', 'log', '--oneline', '--since=1d', 'HEAD'],
+    ['sh', '-c', 'ls'],
+    ['ls', '-la', '.'],
+  ];
+  return [placement, ...commands.map(shell)].map((input) => JSON.stringify(toRegoInput(input)));
+}

@@ -1,0 +1,49 @@
+import { onTestFinished } from 'vitest';
+import { createPolicyEngine, type PolicyEngineOptions, type ReloadingPolicyEngine } from '../../../adapters/policy/wasm-engine.ts';
+import type { NewEvent } from '../../../core/events.ts';
+import type { Clock } from '../../../core/seams/clock.ts';
+
+export const POLL_MS = 500;
+
+/** A clock whose polls a test lets happen, one at a time. */
+export class PollClock implements Clock {
+  #polls: (() => void)[] = [];
+  #registered: (() => void) | undefined;
+
+  now(): number {
+    return 1_700_000_000_000;
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    if (ms !== POLL_MS) return () => undefined;
+    this.#polls.push(fn);
+    this.#registered?.();
+    return () => {
+      this.#polls = this.#polls.filter((one) => one !== fn);
+    };
+  }
+
+  /** Lets one poll happen; resolves when it has looked, loaded what there was, and waits for the next. */
+  async poll(): Promise<void> {
+    const next = new Promise<void>((resolve) => {
+      this.#registered = resolve;
+    });
+    this.#polls.shift()?.();
+    await next;
+  }
+}
+
+export interface TestEngine {
+  readonly engine: ReloadingPolicyEngine;
+  readonly clock: PollClock;
+  readonly events: NewEvent[];
+}
+
+/** An engine that is closed when the test ends. */
+export async function startEngine(dir: string, change: Partial<PolicyEngineOptions> = {}): Promise<TestEngine> {
+  const clock = new PollClock();
+  const events: NewEvent[] = [];
+  const engine = await createPolicyEngine({ dir, clock, pollMs: POLL_MS, onEvent: (event) => events.push(event), ...change });
+  onTestFinished(() => engine.close());
+  return { engine, clock, events };
+}
