@@ -10,6 +10,8 @@ const MINUTE = 60 * SECOND;
 export const SAFETY = {
   /** Membrane request body (code `body_too_large`). */
   membraneBodyBytes: 1 * MiB,
+  /** Body of an operation that carries no content: all but `call`, `call.stream`, `permit.close` and `control.reply`. */
+  membraneSmallBodyBytes: 16 * KiB,
   /** JSON nesting of a membrane body (code `body_too_deep`). */
   membraneDepth: 32,
   /** Open connections of one sandbox socket; further ones are closed at once. */

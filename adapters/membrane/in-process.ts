@@ -2,12 +2,14 @@ import type { CallReply, CallScope } from '../../core/capability/types.ts';
 import { CallError } from '../../core/errors.ts';
 import type { MembraneClient } from '../../core/wire/protocol.ts';
 import type { MembraneService } from '../../core/wire/service.ts';
+import { requireStorableText } from './storable-text.ts';
 
 /**
  * The membrane for a loop that runs in the kernel's own process: the same operations, bound to one scope, without HTTP.
  * Such a loop can run no local command, so a permit is an error here.
  *
- * `call` and `callStream` @throw CallError `dispatch_failed` on a permit, and everything with the codes of `MembraneService`.
+ * `call` and `callStream` throw CallError `dispatch_failed` on a permit, `progress` MembraneError `malformed` on text that cannot be
+ * stored, and everything throws with the codes of `MembraneService`.
  */
 export function bindInProcess(service: MembraneService, scope: CallScope): MembraneClient {
   return {
@@ -15,7 +17,10 @@ export function bindInProcess(service: MembraneService, scope: CallScope): Membr
     checkpoint: () => service.checkpoint(scope),
     call: async (request) => settled(await service.call(scope, request)),
     callStream: async (request, onDelta) => settled(await service.call(scope, request, onDelta)),
-    progress: (data) => service.progress(scope, data),
+    progress: async (data) => {
+      requireStorableText(data);
+      await service.progress(scope, data);
+    },
     steer: (afterSeq) => service.steer(scope, afterSeq),
   };
 }

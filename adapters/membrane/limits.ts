@@ -3,6 +3,8 @@ import { CAPACITY, SAFETY } from '../../core/limits.ts';
 /** Bounds of one sandbox's socket. Everything but the timings comes from `core/limits.ts`. */
 export interface MembraneLimits {
   readonly bodyBytes: number;
+  /** For operations that carry no content. */
+  readonly smallBodyBytes: number;
   readonly depth: number;
   readonly headerBytes: number;
   /** Open connections; further ones are closed at once. */
@@ -31,6 +33,7 @@ export interface MembraneLimits {
 
 export const MEMBRANE_LIMITS: MembraneLimits = {
   bodyBytes: SAFETY.membraneBodyBytes,
+  smallBodyBytes: SAFETY.membraneSmallBodyBytes,
   depth: SAFETY.membraneDepth,
   headerBytes: SAFETY.membraneHeaderBytes,
   connections: SAFETY.membraneConnections,

@@ -17,6 +17,7 @@ import { authenticate, scopeOf } from './authenticate.ts';
 import { streamCall } from './call-stream.ts';
 import type { MembraneLimits } from './limits.ts';
 import type { Seat } from './seat.ts';
+import { requireStorableText } from './storable-text.ts';
 
 export interface OperationDeps {
   readonly service: MembraneService;
@@ -26,6 +27,9 @@ export interface OperationDeps {
 }
 
 const CLAIMS = 'claims';
+
+/** Operations that carry files, outputs or checkpoints. */
+const BULKY: ReadonlySet<OperationName> = new Set(['call', 'call.stream', 'permit.close', 'control.reply']);
 
 /**
  * Registers every operation of the protocol. For each request the token and the fence are judged before the body is read, and the fence
@@ -58,6 +62,7 @@ export function registerOperations(app: FastifyInstance, deps: OperationDeps): v
       url: OPERATIONS[operation].path,
       schema: routeSchema(operation),
       onRequest: guard(operation),
+      ...(BULKY.has(operation) ? {} : { bodyLimit: Math.min(limits.smallBodyBytes, limits.bodyBytes) }),
       // The schema has held the body to `Body`.
       handler: async (request, reply) => handle(request, request.body as Body, reply),
     });
@@ -89,12 +94,14 @@ export function registerOperations(app: FastifyInstance, deps: OperationDeps): v
   });
   post<PermitClose>('permit.close', (request, body) => service.closePermit(scope(request), body));
   post<ProgressRequest>('progress.emit', async (request, body) => {
+    requireStorableText(body.data);
     await service.progress(scope(request), body.data);
     return {};
   });
   post<SteerRequest>('steer.next', (request, body) => service.steer(scope(request), body.afterSeq));
   post('checkpoint.get', async (request) => ({ checkpoint: (await service.checkpoint(scope(request))) ?? null }));
   post<ExitClaim>('exit', async (request, body) => {
+    requireStorableText(body);
     await service.exit(scope(request), body);
     return {};
   });

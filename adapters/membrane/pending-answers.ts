@@ -28,9 +28,16 @@ const GUEST_CODES: Readonly<Record<SandboxErrorCode, true>> = {
   guest_lost: true,
   not_running: true,
   slice_exhausted: true,
+  invocations_exhausted: true,
+  pids: true,
+  background_limit: true,
   path_outside_workspace: true,
   not_a_regular_file: true,
   file_not_found: true,
+  file_too_large: true,
+  file_not_permitted: true,
+  disk_full: true,
+  io_failed: true,
   output_limit: true,
   timeout: true,
 };
@@ -49,9 +56,9 @@ export class PendingAnswers {
 
   /**
    * An abort or the timeout asks the guest to stop and waits for its answer for the grace time only: a command that was ended still has
-   * an outcome worth recording.
+   * an outcome worth recording. Without an answer the end is not known, and the error says that of the guest.
    *
-   * @throws SandboxError `guest_lost` `timeout`, and the code the guest answered
+   * @throws SandboxError `timeout` (aborted before it was handed over) `guest_lost`, and the code the guest answered
    */
   async ask<K extends Kind>(question: Question<K>): Promise<Answer<K>> {
     const { kind, signal, send, cancel, timeoutMs } = question;
@@ -64,7 +71,7 @@ export class PendingAnswers {
     const giveUp = (): void => {
       signal.removeEventListener('abort', giveUp);
       cancelTimer();
-      cancelTimer = this.#clock.after(this.#graceMs, () => reject(new SandboxError('timeout', 'the guest did not answer in time')));
+      cancelTimer = this.#clock.after(this.#graceMs, () => reject(new SandboxError('guest_lost', 'the guest did not answer in time')));
       cancel(id);
     };
     this.#pending.set(id, {

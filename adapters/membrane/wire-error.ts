@@ -13,6 +13,7 @@ const STATUS: Readonly<Record<string, number>> = {
   unknown_capability: 404,
   permit_unknown: 404,
   not_found: 404,
+  closed: 410,
   body_too_large: 413,
   wire_version: 426,
   text_unstorable: 422,
@@ -21,7 +22,6 @@ const STATUS: Readonly<Record<string, number>> = {
   rate_limited: 429,
   checkpoint_damaged: 500,
   dispatch_failed: 502,
-  closed: 503,
   state_locked: 503,
 };
 

@@ -248,7 +248,8 @@ export const callRequestSchema = {
       required: ['step', 'call'],
       properties: { step: count, call: count },
     },
-    capability: { type: 'string', minLength: 1, maxLength: 64 },
+    // A name that is not known is told apart from one that is no name, because it goes into the event log.
+    capability: { type: 'string', minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_.:-]+$' },
     args: json,
   },
 } as const;

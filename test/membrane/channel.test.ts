@@ -212,7 +212,7 @@ describe('exec and file', () => {
     const control = await openControl(sandbox);
     const abort = new AbortController();
     const running = sandbox.channel.exec('run-ada', command, abort.signal);
-    const failed = expect(running).rejects.toMatchObject({ code: 'timeout' });
+    const failed = expect(running).rejects.toMatchObject({ code: 'guest_lost' });
     const { id } = await control.next();
     abort.abort();
     clock.advance(5_000);
@@ -224,7 +224,7 @@ describe('exec and file', () => {
   it("a guest that outlasts the command's own timeout is told to stop, then given up", async () => {
     const control = await openControl(sandbox);
     const running = sandbox.channel.exec('run-ada', command, never);
-    const failed = expect(running).rejects.toMatchObject({ code: 'timeout' });
+    const failed = expect(running).rejects.toMatchObject({ code: 'guest_lost' });
     const { id } = await control.next();
     clock.advance(command.timeoutMs + 5_000);
     // Timers that were due at once: the ping may come first.

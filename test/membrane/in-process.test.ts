@@ -54,4 +54,10 @@ describe('bindInProcess', () => {
     service.onCall = async () => Promise.reject(new CallError('nondeterministic', 'other arguments'));
     await expect(client.call(request)).rejects.toMatchObject({ code: 'nondeterministic' });
   });
+
+  it('progress that cannot be stored is refused as it is on the wire', async () => {
+    const { service, client } = bind();
+    await expect(client.progress({ note: 'a\0b' })).rejects.toMatchObject({ code: 'malformed' });
+    expect(service.executed).toEqual([]);
+  });
 });

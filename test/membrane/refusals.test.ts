@@ -77,6 +77,22 @@ describe('bad bodies execute nothing and are reported', () => {
     expect(started.service.refusals).toEqual([]);
   });
 
+  it.each<[string, OperationName, string, string]>([
+    ['a NUL in an exit claim', 'exit', '{"kind":"failed","code":"x","message":"\\u0000"}', 'malformed'],
+    ['a lone surrogate in progress', 'progress.emit', '{"data":["\\ud800"]}', 'malformed'],
+    [
+      'progress beyond the bound of a small body',
+      'progress.emit',
+      `{"data":"${'x'.repeat(SAFETY.membraneSmallBodyBytes)}"}`,
+      'body_too_large',
+    ],
+    ['a capability that is no name', 'call', '{"key":{"step":0,"call":1},"capability":"shell exec\\n","args":{}}', 'malformed'],
+  ])('%s', async (_name, operation, text, code) => {
+    const answer = await send(sandbox.channel.socketPath, operation, { token: sandbox.runToken, text });
+    expect(answer.json.error.code).toBe(code);
+    expectRefused(operation, code);
+  });
+
   it('another media type', async () => {
     const answer = await sendCall(sandbox.runToken, { 'content-type': 'text/plain' });
     expect(answer).toMatchObject({ status: 400, json: { error: { code: 'malformed' } } });
