@@ -42,15 +42,19 @@ export class KernelSession implements AsyncDisposable {
     });
   }
 
-  /** Resolves when the kernel claims runs. @throws what the kernel refused to start for: PrerequisiteError, ConfigError, … */
-  static async start(options: KernelProcessOptions, entry: URL = new URL('./kernel-process.ts', import.meta.url)): Promise<KernelSession> {
-    const path = fileURLToPath(entry);
+  /** Resolves when the kernel claims runs; an abort closes it. @throws what the kernel refused to start for: PrerequisiteError, ConfigError, … */
+  static async start(options: KernelProcessOptions, signal: AbortSignal): Promise<KernelSession> {
+    signal.throwIfAborted();
+    const path = fileURLToPath(new URL('./kernel-process.ts', import.meta.url));
     // An emitted package holds .js beside where development has .ts.
     const child = fork(import.meta.url.endsWith('.js') ? path.replace(/\.ts$/, '.js') : path, [JSON.stringify(options)], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     const session = new KernelSession(child);
+    const abort = () => void session.close();
+    signal.addEventListener('abort', abort, { once: true });
+    child.once('exit', () => signal.removeEventListener('abort', abort));
     try {
       await session.#wait(0);
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { KernelEvent } from '../../core/events.ts';
 import type { KernelOperations } from '../../core/kernel.ts';
 import { descendants } from './process-memory.ts';
 import type { BegunReply, ResumedReply } from './protocol.ts';
@@ -11,8 +12,11 @@ export async function beginTurn(kernel: KernelOperations, turn: TurnRequest, kil
   const { tenant, user, placement, body } = turn;
   const start = await lastCursor(kernel);
   const { run } = await kernel.post({ tenant, user, placement, body });
-  const { cursor } = await waitForEvent(kernel, start, (event) => event.run === run.id && event.type === 'call.completed', turn.limitMs);
+  const placed = await waitForEvent(kernel, start, (event) => event.run === run.id && event.type === 'run.placed', turn.limitMs);
+  // Looked up before the moment of the kill: by the time it takes, a later call may have begun whose end nobody would know.
   const victims = kill ? await descendants(process.pid) : [];
+  const ofRun = (event: KernelEvent): boolean => event.run === run.id && event.type === 'call.completed';
+  const { cursor } = await waitForEvent(kernel, placed.cursor, ofRun, turn.limitMs);
   const atMs = Date.now();
   for (const pid of victims) endProcess(pid);
   return { run: run.id, cursor, atMs };

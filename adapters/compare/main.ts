@@ -95,7 +95,7 @@ async function measureAll(options: CompareOptions, workDir: string): Promise<Com
     const directory = join(workDir, String(index));
     await mkdir(directory, { mode: 0o700 });
     log(`${seat.placement}/${seat.engine}: preparing`);
-    const setup = { ...seat, directory, configFile: options.configFile, scenario: options.workload, users: options.concurrency };
+    const setup = { ...seat, directory, configFile: options.configFile, scenario: options.workload, users: options.concurrency, signal };
     const session = stack.use(await MeasuredPlacement.open({ ...setup, bundle: bundle?.file, body: messageOf(options.workload) }));
     sessions.push(session);
   }

@@ -24,6 +24,7 @@ export interface PlacementSetup {
   /** Host path of the bundle to clone into each workspace as `repo`; undefined when the workload needs none. */
   readonly bundle: string | undefined;
   readonly body: string;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -117,14 +118,10 @@ export class MeasuredPlacement implements AsyncDisposable {
   }
 }
 
-const startKernel = (setup: PlacementSetup, scenario: string): Promise<KernelSession> =>
-  KernelSession.start({
-    stateDir: join(setup.directory, 's'),
-    configFile: setup.configFile,
-    engine: setup.engine,
-    placement: setup.placement,
-    scenario,
-  });
+function startKernel(setup: PlacementSetup, scenario: string): Promise<KernelSession> {
+  const { placement, engine, configFile, directory, signal } = setup;
+  return KernelSession.start({ stateDir: join(directory, 's'), configFile, engine, placement, scenario }, signal);
+}
 
 /**
  * Brings the bundle in through the file helper and clones it by a turn of its own, decided by policy like any other. No host path below a
