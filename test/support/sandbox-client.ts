@@ -89,6 +89,13 @@ export interface TestKernel extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** An init that outlives its guest. */
+export const UNDYING_INIT = [
+  '/bin/sh',
+  '-c',
+  'echo up >&4; exec 4>&-; /opt/outwork/node /opt/outwork/guest.cjs & exec 3<&-; wait $!; while :; do sleep 1000; done',
+] as const;
+
 const GUEST = fileURLToPath(new URL('./sandbox-guest.cjs', import.meta.url));
 const KERNEL = fileURLToPath(new URL('./sandbox-kernel.ts', import.meta.url));
 const ORDINARY = 'outwork-test';

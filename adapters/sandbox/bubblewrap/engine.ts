@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SandboxError } from '../../../core/errors.ts';
+import { OutworkError, SandboxError } from '../../../core/errors.ts';
 import { CAPACITY, SAFETY } from '../../../core/limits.ts';
 import type { Clock } from '../../../core/seams/clock.ts';
 import type { SandboxEngine, SandboxHandle, SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
@@ -133,7 +133,8 @@ export function createBubblewrapEngine(options: BubblewrapOptions): SandboxEngin
         });
       } catch (error) {
         live.delete(spec.generation);
-        throw error;
+        if (error instanceof OutworkError) throw error;
+        throw new SandboxError('start_failed', 'the sandbox could not be prepared', { cause: error });
       }
       return handle(spec, launched);
     },

@@ -14,7 +14,7 @@ export interface SandboxRecord {
 export interface SandboxRecords {
   write(record: SandboxRecord): Promise<void>;
   remove(generation: string): Promise<void>;
-  /** Also names whose file says nothing usable: their sandbox cannot be found by it. */
+  /** `record` is undefined when the file was damaged: the sandbox cannot be found by it. */
   list(): Promise<readonly { readonly generation: string; readonly record: SandboxRecord | undefined }[]>;
 }
 
@@ -31,9 +31,8 @@ export function openRecords(dir: string): SandboxRecords {
     async list() {
       const names = await readdir(dir).catch(() => []);
       const found = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
-      return Promise.all(
-        found.map(async (generation) => ({ generation, record: parse(await readFile(file(generation), 'utf8').catch(() => '')) })),
-      );
+      // A record that cannot be read is an error, not an empty one: sweeping would forget a living sandbox.
+      return Promise.all(found.map(async (generation) => ({ generation, record: parse(await readFile(file(generation), 'utf8')) })));
     },
   };
 }
