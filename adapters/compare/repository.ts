@@ -9,8 +9,8 @@ import type { RepositoryFacts } from './results.ts';
 
 const MiB = 1024 * 1024;
 /** A bundle above this is made anew from the newest commit's files alone; they go through a file helper in pieces, once per user. */
-const FULL_HISTORY_BYTES = 32 * MiB;
-const TIP_BYTES = 256 * MiB;
+const BOUNDS = { fullBytes: 32 * MiB, tipBytes: 256 * MiB } as const;
+export type BundleBounds = { readonly [Bound in keyof typeof BOUNDS]: number };
 
 export interface RepositoryBundle {
   readonly file: string;
@@ -23,13 +23,13 @@ export interface RepositoryBundle {
  *
  * @throws PrerequisiteError `component_missing` when git is not there
  */
-export async function bundleRepository(directory: string, workDir: string): Promise<RepositoryBundle> {
+export async function bundleRepository(directory: string, workDir: string, bounds: BundleBounds = BOUNDS): Promise<RepositoryBundle> {
   const top = await runGit(directory, ['rev-parse', '--show-toplevel']).catch(missingGit);
   const commit = top === undefined ? undefined : await runGit(top, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).catch(missingGit);
   if (top === undefined || commit === undefined) return await bundleSample(workDir);
-  const full = await bundleHistory(top, join(workDir, 'full.bundle'), FULL_HISTORY_BYTES);
+  const full = await bundleHistory(top, join(workDir, 'full.bundle'), bounds.fullBytes);
   if (full !== undefined) return await described(top, full, 'full');
-  const tip = await bundleTip(top, workDir);
+  const tip = await bundleTip(top, workDir, bounds.tipBytes);
   return tip === undefined ? await bundleSample(workDir) : await described(top, tip, 'tip');
 }
 
@@ -61,14 +61,14 @@ async function bundleHistory(repository: string, file: string, limit: number): P
 }
 
 /** The newest commit's files under a commit without parents, made in a repository of ours that borrows the objects. */
-async function bundleTip(top: string, workDir: string): Promise<string | undefined> {
+async function bundleTip(top: string, workDir: string, limit: number): Promise<string | undefined> {
   const borrowed = join(workDir, 'tip.git');
   await runGit(workDir, ['init', '--quiet', '--bare', borrowed]);
   const objects = await runGit(top, ['rev-parse', '--path-format=absolute', '--git-path', 'objects']);
   await writeFile(join(borrowed, 'objects', 'info', 'alternates'), `${objects}\n`);
   const tree = await runGit(top, ['rev-parse', 'HEAD^{tree}']);
   await commitTree(borrowed, tree, 'The newest files, without their history');
-  const file = await bundleHistory(borrowed, join(workDir, 'tip.bundle'), TIP_BYTES);
+  const file = await bundleHistory(borrowed, join(workDir, 'tip.bundle'), limit);
   await rm(borrowed, { recursive: true, force: true });
   return file;
 }
@@ -85,7 +85,7 @@ async function bundleSample(workDir: string): Promise<RepositoryBundle> {
   await writeFile(join(top, 'README.md'), '# Sample\n\nForty small modules to survey.\n');
   await runGit(top, ['add', '--all']);
   await commitTree(top, await runGit(top, ['write-tree']), 'Forty small modules');
-  const file = await bundleHistory(top, join(workDir, 'sample.bundle'), FULL_HISTORY_BYTES);
+  const file = await bundleHistory(top, join(workDir, 'sample.bundle'), BOUNDS.fullBytes);
   if (file === undefined) throw new PrerequisiteError('component_missing', 'git could not bundle a repository of its own making');
   return await described(top, file, 'full');
 }
