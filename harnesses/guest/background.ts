@@ -5,7 +5,7 @@ import { planCommand } from './command-plan.ts';
 import { GuestError } from './errors.ts';
 import type { ExecDeps } from './exec.ts';
 import type { FileClient } from './file-client.ts';
-import { carriesGid, endTree } from './process-tree.ts';
+import { mayCarryGid } from './process-trees.ts';
 import { spawnTool, type ToolProcess } from './tool-process.ts';
 
 const MAX_ALIVE = 16;
@@ -41,7 +41,7 @@ export class BackgroundCommands {
       this.#log(tool, `.outwork/log/${name}`);
       return { ...running, background: { pid: tool.pid, log: `${this.#deps.settings.home}/.outwork/log/${name}` } };
     } catch (error) {
-      if (await endTree(gid)) this.#release(gid);
+      if (await this.#deps.trees.end(gid)) this.#release(gid);
       throw error;
     } finally {
       this.#forgetDead();
@@ -77,7 +77,7 @@ export class BackgroundCommands {
   }
 
   #forgetDead(): void {
-    for (const gid of this.#alive) if (!carriesGid(gid)) this.#release(gid);
+    for (const gid of this.#alive) if (!mayCarryGid(gid)) this.#release(gid);
   }
 
   #release(gid: number): void {

@@ -43,14 +43,15 @@ export class OutputCapture {
   }
 
   /** The capture as text of at most `limit` bytes (never more than the limit it was made with). May be called again with a lower one. */
-  render(limit = this.#limit): Captured {
+  render(wished = this.#limit): Captured {
+    const limit = Math.min(wished, this.#limit);
     const head = Buffer.concat(this.#head, this.#headBytes);
     if (this.#bytes <= limit) {
       const text = head.toString('utf8');
       // A byte that is no UTF-8 becomes three: such a stream can outgrow its limit by being decoded.
       if (Buffer.byteLength(text) <= limit) return { text, bytes: this.#bytes, truncated: false };
     }
-    return { text: this.#cut(head, Math.min(limit, this.#limit)), bytes: this.#bytes, truncated: true };
+    return { text: this.#cut(head, limit), bytes: this.#bytes, truncated: true };
   }
 
   #cut(head: Buffer, limit: number): string {
@@ -89,13 +90,13 @@ function fitEnd(bytes: Buffer, room: number): { text: string; used: number } {
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** The last character boundary at or before `end`: steps back over at most three continuation bytes. */
+/** Where the last character that begins before `end` is whole; steps back over at most three continuation bytes. */
 function wholeStart(bytes: Buffer, end: number): number {
-  if (!isContinuation(bytes[end])) return end;
-  for (let at = end - 1; at >= Math.max(0, end - 3); at -= 1) {
+  for (let at = end - 1; at >= Math.max(0, end - 4); at -= 1) {
     const lead = bytes[at];
-    if (isContinuation(lead)) continue;
-    return lead !== undefined && lead >= 0xc0 ? at : end;
+    if (lead === undefined || isContinuation(lead)) continue;
+    const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return at + length > end ? at : end;
   }
   return end;
 }

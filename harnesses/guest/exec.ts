@@ -4,7 +4,7 @@ import { OutputCapture } from './capture.ts';
 import { cwdFault, planCommand } from './command-plan.ts';
 import type { FifoPool } from './fifo-pool.ts';
 import type { GidPool } from './gid-pool.ts';
-import { endTree } from './process-tree.ts';
+import type { ProcessTrees } from './process-trees.ts';
 import type { GuestSettings } from './settings.ts';
 import { spawnTool, type ToolExit, type ToolProcess } from './tool-process.ts';
 
@@ -19,6 +19,7 @@ export interface ExecDeps {
   readonly settings: GuestSettings;
   readonly fifos: FifoPool;
   readonly gids: GidPool;
+  readonly trees: ProcessTrees;
 }
 
 /**
@@ -33,7 +34,7 @@ export async function runCommand(deps: ExecDeps, command: ToolCommand, signal: A
   let clear = false;
   try {
     const tool = await spawnTool(deps, plan, { gid, stdin: command.stdin, merge: false });
-    const outcome = await attend(tool, command, gid, signal);
+    const outcome = await attend(tool, command, signal, () => deps.trees.end(gid));
     clear = outcome.clear;
     const fault = cwdFault(plan, command.cwd, outcome.exitCode, outcome.stderr);
     if (fault !== undefined) throw fault;
@@ -47,8 +48,8 @@ export async function runCommand(deps: ExecDeps, command: ToolCommand, signal: A
 async function attend(
   tool: ToolProcess,
   command: ToolCommand,
-  gid: number,
   signal: AbortSignal,
+  endTree: () => Promise<boolean>,
 ): Promise<CommandOutcome & { clear: boolean }> {
   const startMs = performance.now();
   const out = new OutputCapture(command.outputBytes);
@@ -58,11 +59,11 @@ async function attend(
   tool.stdout.on('data', (chunk: Buffer) => out.push(chunk));
   tool.stderr?.on('data', (chunk: Buffer) => err.push(chunk));
 
-  const cut = await endedOrCut(tool, command.timeoutMs, signal, gid);
+  const cut = await endedOrCut(tool, command.timeoutMs, signal, endTree);
   const wallMs = performance.now() - startMs;
   if (cut.exit.reason !== undefined) err.push(Buffer.from(notStarted(command, cut.exit.reason)));
   await within(drained, DRAIN_MS);
-  const clear = await endTree(gid);
+  const clear = await endTree();
   await within(drained, CLOSE_MS);
   tool.close();
 
@@ -82,7 +83,7 @@ async function endedOrCut(
   tool: ToolProcess,
   timeoutMs: number,
   signal: AbortSignal,
-  gid: number,
+  endTree: () => Promise<boolean>,
 ): Promise<{ exit: ToolExit; why: 'timeout' | 'abort' | undefined }> {
   const { promise: cut, resolve } = Promise.withResolvers<'timeout' | 'abort'>();
   const timer = setTimeout(() => resolve('timeout'), Math.min(timeoutMs, 2 ** 31 - 1));
@@ -92,7 +93,7 @@ async function endedOrCut(
   try {
     const first = await Promise.race([tool.exited, cut]);
     if (typeof first !== 'string') return { exit: first, why: undefined };
-    await endTree(gid);
+    await endTree();
     // A process that even SIGKILL does not end at once must not hold the call.
     const exit = await Promise.race([tool.exited, delay(1000)]);
     return { exit: exit ?? { code: null, signal: 'SIGKILL' }, why: first };

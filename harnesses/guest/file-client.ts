@@ -3,7 +3,7 @@ import type { FileOperation, FileResult } from '../../core/ports/placement.ts';
 import { GuestError } from './errors.ts';
 import type { HelperReply, HelperRequest } from './file-helper.ts';
 import { LineSplitter } from './lines.ts';
-import { endTree } from './process-tree.ts';
+import type { ProcessTrees } from './process-trees.ts';
 import type { GuestSettings } from './settings.ts';
 
 /** A helper that a tool has stopped (same uid: it can) is ended after this time. */
@@ -19,12 +19,14 @@ interface Pending {
 export class FileClient {
   readonly #settings: GuestSettings;
   readonly #bundle: string;
+  readonly #trees: ProcessTrees;
   readonly #pending = new Map<number, Pending>();
   #helper: ChildProcess | undefined;
   #ending: Promise<unknown> = Promise.resolve();
   #lastId = 0;
 
-  constructor(settings: GuestSettings, bundle: string) {
+  constructor(settings: GuestSettings, bundle: string, trees: ProcessTrees) {
+    this.#trees = trees;
     this.#settings = settings;
     this.#bundle = bundle;
   }
@@ -90,7 +92,7 @@ export class FileClient {
       pending.reject(error);
     }
     this.#pending.clear();
-    if (helper.exitCode === null && helper.signalCode === null) this.#ending = endTree(this.#settings.helperGid);
+    if (helper.exitCode === null && helper.signalCode === null) this.#ending = this.#trees.end(this.#settings.helperGid);
   }
 }
 

@@ -1,5 +1,5 @@
 import { GuestError } from './errors.ts';
-import { carriesGid } from './process-tree.ts';
+import { mayCarryGid } from './process-trees.ts';
 
 /** The primary gids of invocations. One is given again only when no process carries it. */
 export class GidPool {
@@ -26,7 +26,7 @@ export class GidPool {
 
   #reclaim(): void {
     for (const gid of this.#held) {
-      if (carriesGid(gid)) continue;
+      if (mayCarryGid(gid)) continue;
       this.#held.delete(gid);
       this.#free.push(gid);
     }

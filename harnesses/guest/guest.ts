@@ -9,6 +9,7 @@ import { GidPool } from './gid-pool.ts';
 import { HARNESSES } from './harnesses.ts';
 import { createWire, isSocketGone, type Wire } from './http-wire.ts';
 import { closeInherited, readToken } from './inherited.ts';
+import { ProcessTrees } from './process-trees.ts';
 import { Runs } from './runs.ts';
 import { type GuestSettings, readSettings } from './settings.ts';
 
@@ -44,8 +45,9 @@ export async function runGuest(bundle: string): Promise<number> {
 
 function createRuns(settings: GuestSettings, wire: Wire, sandboxToken: string, bundle: string): { runs: Runs; warm: () => void } {
   const fifos = new FifoPool(settings.privateDir, settings.path);
-  const deps = { settings, fifos, gids: new GidPool(settings.invocationGids) };
-  const files = new FileClient(settings, bundle);
+  const trees = new ProcessTrees(settings.toolUid, settings.helperGid);
+  const deps = { settings, fifos, trees, gids: new GidPool(settings.invocationGids) };
+  const files = new FileClient(settings, bundle, trees);
   const background = new BackgroundCommands(deps, files);
   const runs = new Runs({
     wire,
