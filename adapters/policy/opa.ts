@@ -88,8 +88,10 @@ async function isPinnedOpa(path: string): Promise<boolean> {
 function run(command: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv }): Promise<OpaResult> {
   return new Promise((resolve) => {
     execFile(command, args, { ...options, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 127;
-      resolve({ code, stdout, stderr: error !== null && stderr === '' ? error.message : stderr });
+      if (error === null) return resolve({ code: 0, stdout, stderr });
+      // Without an exit code it did not run at all.
+      if (typeof error.code === 'number') return resolve({ code: error.code, stdout, stderr });
+      resolve({ code: 127, stdout, stderr: error.message });
     });
   });
 }

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import { parseDocument } from 'yaml';
+import { type Document, parseDocument } from 'yaml';
 import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
 
@@ -39,13 +39,22 @@ async function loadFile(dir: string, name: string): Promise<unknown> {
   const document = parseDocument(text, { uniqueKeys: true, merge: false });
   const problem = document.errors[0] ?? document.warnings[0];
   if (problem !== undefined) throw malformed(file, problem.message);
-  const value: unknown = document.toJS({ maxAliasCount: 0 });
+  const value = plainValue(document, file);
   const fault = jsonFault(value, { maxDepth: 32, maxElements: 100_000 });
   if (fault !== undefined) throw malformed(file, fault);
   const schema = JSON.parse(await readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'));
   const check = new Ajv({ strict: true, strictRequired: false }).compile(schema);
   if (!check(value)) throw malformed(file, `${check.errors?.[0]?.instancePath || '/'}: ${check.errors?.[0]?.message}`);
   return value;
+}
+
+/** Aliases could make a small file a huge value. */
+function plainValue(document: Document, file: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 0 });
+  } catch (error) {
+    throw malformed(file, (error as Error).message);
+  }
 }
 
 async function namesIn(dir: string, extension: string): Promise<readonly string[]> {

@@ -1,0 +1,72 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadPolicy } from '@open-policy-agent/opa-wasm';
+import { describe, expect, test } from 'vitest';
+import { toRegoInput } from '../../adapters/policy/marshal.ts';
+import { findOpa, runOpa } from '../../adapters/policy/opa.ts';
+import { loadSettings } from '../../adapters/policy/settings.ts';
+import { readVerdict } from '../../adapters/policy/verdict.ts';
+import type { Json } from '../../core/json.ts';
+import { canonicalJson } from '../../core/json.ts';
+import { CASES } from './support/cases.ts';
+import { SHIPPED, temporaryDir, tinyPolicy } from './support/policy-dir.ts';
+
+/** Answers of OPA's own interpreter to the same questions, in one run. */
+async function interpreted(dir: string, dataJson: string, inputs: readonly unknown[]): Promise<readonly unknown[]> {
+  const work = await temporaryDir();
+  const [data, input] = [join(work, 'data.json'), join(work, 'input.json')];
+  await Promise.all([writeFile(data, dataJson), writeFile(input, JSON.stringify({ inputs }))]);
+  const query = '[answer | some one in input.inputs; answer := [x | x := data.outwork.decision with input as one]]';
+  const { stdout } = await runOpa(await findOpa(), ['eval', '-f', 'raw', '-d', 'outwork', '-d', data, '-i', input, query], dir);
+  return JSON.parse(stdout) as unknown[];
+}
+
+async function compiled(dir: string, dataJson: string, inputs: readonly unknown[]): Promise<readonly unknown[]> {
+  const policy = await loadPolicy(await readFile(join(dir, 'dist', 'policy.wasm')));
+  policy.setData(JSON.parse(dataJson) as object);
+  return inputs.map((input) => (policy.evaluate(input) as { result: unknown }[]).map(({ result }) => result));
+}
+
+describe('the compiled policy and the interpreter give the same answers', () => {
+  test('on every case of the shipped policy', async () => {
+    const { json } = await loadSettings(SHIPPED);
+    const inputs = CASES.map(({ input }) => toRegoInput(input));
+    const read = (answers: readonly unknown[]) =>
+      answers.map((answer) => readVerdict(JSON.stringify((answer as unknown[]).map((result) => ({ result })))));
+    const fromOpa = read(await interpreted(SHIPPED, json, inputs));
+    expect(fromOpa).toEqual(read(await compiled(SHIPPED, json, inputs)));
+    expect(fromOpa.map(({ effect }) => effect)).toEqual(CASES.map(({ effect }) => effect));
+  });
+
+  const CORPUS: readonly Json[] = [
+    { a: 1, b: 1.0, text: '1234567890' },
+    { a: 0, b: -0, text: '-0' },
+    { a: 0.1, b: 0.3, text: '0.3' },
+    { a: Number.MAX_SAFE_INTEGER, b: Number.MAX_SAFE_INTEGER - 1, text: '9007199254740991' },
+    { a: -1.5, b: 3, text: '1e3' },
+    { a: '9007199254740993', b: '9007199254740992', text: 'x' },
+    { a: true, b: 1, text: '' },
+    { a: null, b: false, text: '007' },
+    { a: [1, 2], b: [1, 2, 3], text: 'äöü😀' },
+    { a: { x: 1 }, b: { x: 1, y: 2 }, text: 'a,b,c' },
+  ];
+
+  test('BL-129 on numbers, BL-131 on the order of sets', async () => {
+    const dir = await tinyPolicy(`
+decision := {
+	"equal": input.a == input.b,
+	"less": input.a < input.b,
+	"number": [n | n := to_number(input.text)],
+	"sum": [n | is_number(input.a); is_number(input.b); n := input.a + input.b],
+	"same": to_number("1234567890") == 1234567890,
+	"joined": concat(",", {"3", "2", "1"}),
+	"first": [x | some x in {"c", "b", "a", input.text}][0],
+	"sorted": sort([input.b, input.a]),
+	"characters": [count(input.text), substring(input.text, 0, 4), upper(input.text)],
+	"parts": [split(input.text, ","), trim_left(input.text, "a"), trim_left(input.text, "")],
+	"found": regex.find_all_string_submatch_n("[^,]+", input.text, -1),
+}
+`);
+    expect(canonicalJson(await compiled(dir, '{}', CORPUS))).toBe(canonicalJson(await interpreted(dir, '{}', CORPUS)));
+  });
+});
