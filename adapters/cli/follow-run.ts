@@ -11,34 +11,27 @@ export interface FollowOptions {
   /** Cursor before the first event of interest. */
   readonly from: number;
   readonly onEvent: (event: KernelEvent) => void;
+  /** Told how far the log was read, so that a follower can go on with another kernel. */
+  readonly onPosition: (cursor: number) => void;
 }
 
-/**
- * Reads the event log until the run has ended (or parked), and gives the run as it is then. On an error `position()` tells where to go on,
- * so that a follower outlives the kernel it was connected to.
- */
-export function followRun(
-  operations: KernelOperations,
-  run: string,
-  options: FollowOptions,
-): { readonly done: Promise<Run>; position(): number } {
+/** Reads the event log until the run has ended (or parked), and gives the run as it is then. */
+export async function followRun(operations: KernelOperations, run: string, options: FollowOptions): Promise<Run> {
   let cursor = options.from;
-  const follow = async (): Promise<Run> => {
+  for (;;) {
+    // The state first, then the events: all events up to the state that ends the loop are then printed.
+    const { run: now } = await operations.showRun(run);
+    // Unfiltered: waiting is by the log's own head, and a filtered cursor would lag behind it and never wait.
     for (;;) {
-      // The state first, then the events: all events of the state that ends the loop are then still printed.
-      const { run: now } = await operations.showRun(run);
-      // Unfiltered: waiting is by the log's own head, and a filtered cursor would lag behind it and never wait.
-      for (;;) {
-        const events = await operations.events(cursor, {}, BATCH);
-        for (const event of events) {
-          cursor = event.cursor;
-          if (event.run === run) options.onEvent(event);
-        }
-        if (events.length < BATCH) break;
+      const events = await operations.events(cursor, {}, BATCH);
+      for (const event of events) {
+        cursor = event.cursor;
+        options.onPosition(cursor);
+        if (event.run === run) options.onEvent(event);
       }
-      if (isTerminal(now.state) || (now.state === 'parked' && !options.throughGates)) return now;
-      await operations.eventsChanged(cursor, WAIT_MS);
+      if (events.length < BATCH) break;
     }
-  };
-  return { done: follow(), position: () => cursor };
+    if (isTerminal(now.state) || (now.state === 'parked' && !options.throughGates)) return now;
+    await operations.eventsChanged(cursor, WAIT_MS);
+  }
 }

@@ -53,10 +53,12 @@ export const mayBeRunning = (config: CompiledConfig): boolean => existsSync(join
 async function openOwn(config: CompiledConfig, socketPath: string, options: SessionOptions): Promise<KernelSession> {
   const kernel = await options.createKernel(config);
   let stopServing = async () => {};
-  const close = async () => {
+  let closing: Promise<void> | undefined;
+  // Once: a second close must not let go of a directory that somebody else has taken meanwhile.
+  const close = () => {
     // First the door, then the house: a client sees the connection end, never half an answer.
-    await stopServing();
-    await kernel.close();
+    closing ??= stopServing().then(() => kernel.close());
+    return closing;
   };
   try {
     if (options.execute) {

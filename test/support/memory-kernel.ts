@@ -180,6 +180,7 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
     policyStatus: async () => ({ ready: true, digests: EMPTY_DIGESTS, loadedAtMs: 0, reloadFault: undefined }),
     async start() {
       state.started = true;
+      state.closed = false;
       for (const id of runs.keys()) execute(id);
     },
     async close() {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KernelEvent } from '../../../core/events.ts';
-import type { EventFilter } from '../../../core/ports/store.ts';
+import type { CompiledConfig } from '../../../core/config.ts';
+import type { KernelOperations } from '../../../core/kernel.ts';
 import { isUnreachable } from '../../api/operator-client.ts';
 import { type CommandContext, configOf } from '../context.ts';
 import { eventLine } from '../describe.ts';
@@ -32,21 +32,15 @@ export async function eventsTail(context: CommandContext, options: EventsOptions
   const over = () => out.closed || interrupt.signal.aborted;
   let cursor = options.from;
   try {
-    for (;;) {
-      await using session = await openSession(config, { execute: false, createKernel: io.createKernel });
-      try {
-        do {
-          cursor = await printNew(context, session.operations, cursor, options, over);
-          if (over() || !options.follow) break;
-          if (!session.own) await Promise.race([session.operations.eventsChanged(cursor, WAIT_MS), aborted(interrupt.signal)]);
-        } while (!session.own && !over());
-      } catch (error) {
-        if (session.own || !isUnreachable(error)) throw error;
-      }
-      await session.close();
-      if (!options.follow || over()) break;
-      while (!over() && !mayBeRunning(config)) await sleep(POLL_MS, undefined, { signal: interrupt.signal }).catch(() => undefined);
-      if (over()) break;
+    while (!over()) {
+      const drained = await tailSession(context, config, interrupt.signal, async (operations) => {
+        cursor = await printNew(context, operations, cursor, options, over);
+        return { cursor, enough: over() || !options.follow };
+      });
+      if (!options.follow) break;
+      // A kernel that went away left rows that only its successor, or we, can read; after our own look there is nothing new.
+      while (drained && !over() && !mayBeRunning(config))
+        await sleep(POLL_MS, undefined, { signal: interrupt.signal }).catch(() => undefined);
     }
   } finally {
     stopListening();
@@ -54,9 +48,32 @@ export async function eventsTail(context: CommandContext, options: EventsOptions
   return interrupt.signal.aborted ? EXIT.interrupted : EXIT.good;
 }
 
+/**
+ * Looks once at a kernel of our own, or again and again at the one that runs, until `look` says that it is enough.
+ * @returns whether everything there is was seen; false when the running kernel went away
+ */
+async function tailSession(
+  { io }: CommandContext,
+  config: CompiledConfig,
+  signal: AbortSignal,
+  look: (operations: KernelOperations) => Promise<{ readonly cursor: number; readonly enough: boolean }>,
+): Promise<boolean> {
+  await using session = await openSession(config, { execute: false, createKernel: io.createKernel });
+  try {
+    for (;;) {
+      const { cursor, enough } = await look(session.operations);
+      if (enough || session.own) return true;
+      await Promise.race([session.operations.eventsChanged(cursor, WAIT_MS), aborted(signal)]);
+    }
+  } catch (error) {
+    if (session.own || !isUnreachable(error)) throw error;
+    return false;
+  }
+}
+
 async function printNew(
   { out }: CommandContext,
-  operations: { events(from: number, filter: EventFilter, limit: number): Promise<readonly KernelEvent[]> },
+  operations: KernelOperations,
   from: number,
   { tenant, thread, run }: EventsOptions,
   over: () => boolean,

@@ -1,6 +1,6 @@
 import type { CompiledConfig } from '../../../core/config.ts';
 import { UsageError } from '../../../core/errors.ts';
-import type { PostRequest } from '../../../core/kernel.ts';
+import type { KernelOperations, PostRequest } from '../../../core/kernel.ts';
 import { SAFETY } from '../../../core/limits.ts';
 import type { PlacementName, Run } from '../../../core/run/types.ts';
 import { isUnreachable } from '../../api/operator-client.ts';
@@ -61,8 +61,6 @@ class Follower {
       const posted = await this.#post(session, body);
       this.#run = posted.run.id;
       out.note({ text: `${posted.run.id} on ${posted.thread.id}`, style: 'dim' });
-      // Pressed while the message was on its way.
-      if (this.#interrupted) await session.operations.cancelRun(posted.run.id);
       const run = await this.#follow(posted.run.id);
       return await this.#report(run);
     } finally {
@@ -95,22 +93,34 @@ class Follower {
     });
   }
 
-  /** Follows to the end, over the end of the kernel that it was connected to: then this process takes over. */
   async #follow(run: string): Promise<Run> {
     const { out } = this.#context;
-    let from = 0;
+    let from: number | undefined;
+    return this.#ask(async (operations) => {
+      // Pressed while the message was on its way, or when the kernel that was asked to cancel had just gone.
+      if (this.#interrupted) await operations.cancelRun(run);
+      from ??= await positionBefore(operations, run);
+      return followRun(operations, run, {
+        throughGates: this.#options.wait ?? false,
+        from,
+        onEvent: (event) => out.note(...eventLine(event, { withRun: false })),
+        onPosition: (cursor) => {
+          from = cursor;
+        },
+      });
+    });
+  }
+
+  /** Asks the kernel; when the one of another process has gone, this process takes over and asks again. For questions that may be repeated. */
+  async #ask<T>(question: (operations: KernelOperations) => Promise<T>): Promise<T> {
     for (;;) {
-      const { operations, own } = this.#session ?? (await this.#open());
-      if (from === 0) from = await positionBefore(operations, run);
-      const onEvent = (event: Parameters<typeof eventLine>[0]) => out.note(...eventLine(event, { withRun: false }));
-      const following = followRun(operations, run, { throughGates: this.#options.wait ?? false, from, onEvent });
+      const session = this.#session ?? (await this.#open());
       try {
-        return await following.done;
+        return await question(session.operations);
       } catch (error) {
-        if (own || !isUnreachable(error)) throw error;
-        from = following.position();
-        out.note('the kernel ended; going on in this process');
-        await this.#session?.close();
+        if (session.own || !isUnreachable(error)) throw error;
+        this.#context.out.note('the kernel ended; going on in this process');
+        await session.close();
         this.#session = undefined;
       }
     }
@@ -125,7 +135,10 @@ class Follower {
     this.#interrupted = true;
     out.note('cancelling the run; again to leave at once');
     if (this.#run === undefined) return;
-    this.#session?.operations.cancelRun(this.#run).catch((error: unknown) => out.note(`cannot cancel: ${String(error)}`));
+    this.#session?.operations.cancelRun(this.#run).catch((error: unknown) => {
+      // A kernel that has gone is asked again by whoever follows the run: the next kernel.
+      if (!isUnreachable(error)) out.note(`cannot cancel: ${error instanceof Error ? error.message : String(error)}`);
+    });
   }
 
   async #report(run: Run): Promise<number> {
@@ -140,14 +153,13 @@ class Follower {
 
   async #reply(run: Run): Promise<string | undefined> {
     if (run.state !== 'completed') return undefined;
-    const { operations } = this.#session ?? (await this.#open());
-    const { messages } = await operations.showThread(run.tenant, run.thread);
+    const { messages } = await this.#ask((operations) => operations.showThread(run.tenant, run.thread));
     const own = messages.filter((message) => message.run === run.id && message.author === 'agent');
     return own.length === 0 ? undefined : own.map(({ body }) => body).join('\n');
   }
 }
 
-async function positionBefore(operations: KernelSession['operations'], run: string): Promise<number> {
+async function positionBefore(operations: KernelOperations, run: string): Promise<number> {
   const [first] = await operations.events(0, { run }, 1);
   return first === undefined ? 0 : first.cursor - 1;
 }
