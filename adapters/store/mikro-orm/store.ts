@@ -29,7 +29,11 @@ export interface SqliteStore extends Store {
  * @throws StoreError `store_unavailable` `disk_full`
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const db = await Database.open(options.file, { newId: options.newId ?? newId, instance: randomUUID() });
+  return storeOver(await Database.open(options.file, { newId: options.newId ?? newId, instance: randomUUID() }));
+}
+
+/** The port's parts over one open database. @internal */
+export function storeOver(db: Database): SqliteStore {
   return {
     users: userStore(db),
     threads: threadStore(db),
