@@ -123,7 +123,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
       new Promise((resolve) => {
         server.close(() => resolve());
         admission.close();
-        // Not `closeAllConnections`: it forgets connections whose response was taken over.
+        // Our own list: Node's leaves out every socket that it no longer reads HTTP from.
         for (const socket of connections.keys()) socket.destroy();
       }),
   };

@@ -126,6 +126,27 @@ describe('a guest that does not read', () => {
     await sandbox.channel.lost;
   });
 
+  it('loses a call.stream for which more than the bound waits; the call itself goes on to its end', async () => {
+    const ended = Promise.withResolvers<void>();
+    started.service.onCall = async (_body, onDelta) => {
+      for (let i = 0; i < 100; i += 1) onDelta?.('d'.repeat(100_000));
+      ended.resolve();
+      return { effect: 'done', result: null, replayed: false };
+    };
+    const stream = send(sandbox.channel.socketPath, 'call.stream', { token: sandbox.runToken, body: GOOD_BODIES['call.stream'] });
+    await expect(stream).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await ended.promise;
+  });
+
+  it('control: a call.stream that stays within the bound arrives whole', async () => {
+    started.service.onCall = async (_body, onDelta) => {
+      for (let i = 0; i < 9; i += 1) onDelta?.('d'.repeat(100_000));
+      return { effect: 'done', result: null, replayed: false };
+    };
+    const answer = await send(sandbox.channel.socketPath, 'call.stream', { token: sandbox.runToken, body: GOOD_BODIES['call.stream'] });
+    expect(answer.text.trimEnd().split('\n')).toHaveLength(10);
+  });
+
   it('control: one that reads gets the same messages and keeps its stream', async () => {
     const control = await openControl(sandbox);
     for (let i = 0; i < 100; i += 1) {

@@ -16,8 +16,8 @@ export interface RecordingService extends MembraneService {
   readonly seats: Map<string, number>;
   /** What the next calls answer. */
   onCall: (body: unknown, onDelta?: (text: string) => void) => Promise<CallReply>;
-  /** Resolves at the next refusal. */
-  nextRefusal(): Promise<string>;
+  /** Forgets what was executed so far. */
+  forget(): void;
 }
 
 export const scopeFrom = (claims: RunClaims): CallScope => ({
@@ -41,7 +41,6 @@ export function recordingService(): RecordingService {
   const executed: Recorded[] = [];
   const refusals: { sandbox: string; operation: string; code: string }[] = [];
   const seats = new Map<string, number>();
-  const waiting: ((code: string) => void)[] = [];
   const record = (operation: string, scope: CallScope, body: unknown = null): void => {
     executed.push({ operation, run: scope.run, body });
   };
@@ -50,7 +49,9 @@ export function recordingService(): RecordingService {
     refusals,
     seats,
     onCall: async () => ({ effect: 'done', result: { ok: true }, replayed: false }),
-    nextRefusal: () => new Promise((resolve) => waiting.push(resolve)),
+    forget: () => {
+      executed.length = 0;
+    },
     scopeOf: (claims) => (seats.get(claims.run) === claims.fence ? scopeFrom(claims) : undefined),
     async context(scope) {
       record('context.get', scope);
@@ -80,7 +81,6 @@ export function recordingService(): RecordingService {
     },
     refused({ sandbox }, operation, code) {
       refusals.push({ sandbox, operation, code });
-      for (const resolve of waiting.splice(0)) resolve(code);
     },
   };
   return service;
