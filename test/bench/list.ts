@@ -1,0 +1,12 @@
+import type { Figure } from './figure.ts';
+
+/** Every bench by the name of its file. A test holds this list to the directory; nothing is loaded because it happens to lie there. */
+export const BENCHES: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  'durable-call': async () => (await import('./durable-call.ts')).benchDurableCall(),
+  guest: async () => (await import('./guest.ts')).benchGuest(),
+  membrane: async () => (await import('./membrane.ts')).benchMembrane(),
+  turn: async () => (await import('./turn.ts')).benchTurn(),
+};
+
+/** Files of this directory that are parts of a bench. */
+export const BENCH_PARTS: readonly string[] = ['figure', 'list', 'main', 'membrane-load', 'table'];
