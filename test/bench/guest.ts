@@ -11,7 +11,7 @@ const TARGET_MS = 5;
  * look for what it left behind, and the two messages that bring it to the guest and back.
  */
 export async function benchGuest(): Promise<Figure[]> {
-  await using guest = await startGuest();
+  await using guest = await startGuest({ ownProcesses: true });
   const bare: number[] = [];
   const run: number[] = [];
   for (let i = 0; i < WARM_UP + COMMANDS; i += 1) {

@@ -21,9 +21,11 @@ export const SANDBOX_TOKEN = 'sandbox-token-of-a-test';
 
 export interface GuestOptions {
   readonly env?: { readonly [name: string]: string };
-  /** Further descriptors, from 4 on: what a careless starter might leak. */
+  /** Descriptors that a careless starter leaves open, high enough that Node does not close them by itself. */
   readonly leak?: readonly number[];
   readonly answers?: FakeMembrane['answers'];
+  /** In a process namespace of its own, as in a sandbox: /proc shows the guest and its tools only. */
+  readonly ownProcesses?: boolean;
 }
 
 /** A guest as a real process, with real uids and gids, on a fake membrane, in a directory of its own. */
@@ -87,7 +89,12 @@ export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProce
   writeFileSync(tokenFile, `${SANDBOX_TOKEN}\n`, { mode: 0o600 });
   const token = openSync(tokenFile, 'r');
   rmSync(tokenFile);
-  const child = spawn(process.execPath, [bundle], {
+  const namespace = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  const [program = '', ...args] = [
+    ...(options.ownProcesses === true ? namespace : []),
+    ...leaking(options.leak ?? [], [process.execPath, bundle]),
+  ];
+  const child = spawn(program, args, {
     cwd: '/',
     env: {
       OUTWORK_SOCKET: membrane.socketPath,
@@ -99,7 +106,7 @@ export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProce
       PATH: '/usr/local/bin:/usr/bin:/bin',
       ...options.env,
     },
-    stdio: ['ignore', 'ignore', 'pipe', token, ...(options.leak ?? [])],
+    stdio: ['ignore', 'ignore', 'pipe', token],
   });
   closeSync(token);
   let stderr = '';
@@ -129,3 +136,7 @@ export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProce
     },
   };
 }
+
+/** `argv` started by a shell that leaves these descriptors open. */
+export const leaking = (fds: readonly number[], argv: readonly string[]): readonly string[] =>
+  fds.length === 0 ? argv : ['bash', '-c', `${fds.map((fd) => `exec ${fd}</etc/hostname;`).join(' ')} exec "$@"`, 'bash', ...argv];
