@@ -21,17 +21,21 @@ export async function followRun(operations: KernelOperations, run: string, optio
   for (;;) {
     // The state first, then the events: all events up to the state that ends the loop are then printed.
     const { run: now } = await operations.showRun(run);
+    let moved = false;
     // Unfiltered: waiting is by the log's own head, and a filtered cursor would lag behind it and never wait.
     for (;;) {
       const events = await operations.events(cursor, {}, BATCH);
       for (const event of events) {
         cursor = event.cursor;
         options.onPosition(cursor);
-        if (event.run === run) options.onEvent(event);
+        if (event.run !== run) continue;
+        moved = true;
+        options.onEvent(event);
       }
       if (events.length < BATCH) break;
     }
     if (isTerminal(now.state) || (now.state === 'parked' && !options.throughGates)) return now;
-    await operations.eventsChanged(cursor, WAIT_MS);
+    // What moved since the state was read may have been its end, and then nothing newer comes.
+    if (!moved) await operations.eventsChanged(cursor, WAIT_MS);
   }
 }

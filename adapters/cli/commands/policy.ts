@@ -10,3 +10,13 @@ export async function policyBuild(context: CommandContext): Promise<number> {
   else context.out.line(`${dir}/dist: rules ${manifest.sources.slice(0, 12)}, built with OPA ${manifest.opa}`);
   return EXIT.good;
 }
+
+/** Format, types, conventions, tests and coverage of the rules, and whether `dist/` was built from them. @throws PolicyError, PrerequisiteError */
+export async function policyTest(context: CommandContext): Promise<number> {
+  const { testPolicy } = await import('../../policy/test-policy.ts');
+  const { dir } = configOf(context).policy;
+  const report = await testPolicy(dir);
+  if (context.out.json) context.out.document({ dir, ok: true, ...report });
+  else context.out.line(`${dir}: ${report.tests} tests passed, ${report.coverage} % covered, dist is current`);
+  return EXIT.good;
+}
