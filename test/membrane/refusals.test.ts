@@ -15,7 +15,7 @@ const clock: Clock = { now: () => systemClock.now() + skewMs, after: systemClock
 
 beforeEach(async () => {
   skewMs = 0;
-  started = await startMembrane({ clock, limits: { requestTimeoutMs: 300, headersTimeoutMs: 300, timeoutCheckMs: 50 } });
+  started = await startMembrane({ clock });
   sandbox = await started.openSandbox('ada');
 });
 afterEach(() => started[Symbol.asyncDispose]());
@@ -225,10 +225,10 @@ describe('the fence', () => {
   });
 });
 
-describe('framing', () => {
-  const head = (extra: string): string =>
-    `POST /v1/call HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${sandbox.runToken}\r\ncontent-type: application/json\r\n${extra}`;
+const head = (extra: string): string =>
+  `POST /v1/call HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${sandbox.runToken}\r\ncontent-type: application/json\r\n${extra}`;
 
+describe('framing', () => {
   it('BL-056 content-length together with chunked is refused and the connection closed', async () => {
     const smuggled = `${head(`content-length: ${good.length}\r\n`)}\r\n${good}`;
     const answer = await sendRaw(
@@ -275,6 +275,26 @@ describe('framing', () => {
     expect(started.service.executed.length).toBeLessThanOrEqual(1);
   });
 
+  it('a body that breaks off executes nothing', async () => {
+    const socket = connect(sandbox.channel.socketPath);
+    socket.write(`${head(`content-length: ${good.length + 1}\r\nexpect: 100-continue\r\n`)}\r\n${good}`);
+    await once(socket, 'data');
+    socket.destroy();
+    await once(socket, 'close');
+    // A request on another connection is answered only after the broken one has been seen.
+    await send(sandbox.channel.socketPath, 'steer.next', { token: sandbox.runToken, body: { afterSeq: 0 } });
+    expect(started.service.executed.map(({ operation }) => operation)).toEqual(['steer.next']);
+  });
+});
+
+describe('requests that come too slowly', () => {
+  const restart = async (limits = {}) => {
+    await started[Symbol.asyncDispose]();
+    started = await startMembrane({ clock, limits: { requestTimeoutMs: 1_000, headersTimeoutMs: 1_000, timeoutCheckMs: 50, ...limits } });
+    sandbox = await started.openSandbox('ada');
+  };
+  beforeEach(() => restart());
+
   it('a body that comes too slowly is cut, executes nothing and is reported', async () => {
     const answer = await sendRaw(sandbox.channel.socketPath, `${head('content-length: 100\r\n')}\r\n{"key":`);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
@@ -282,9 +302,7 @@ describe('framing', () => {
   });
 
   it('a head that comes too slowly is cut and reported, whatever time its body may take', async () => {
-    await started[Symbol.asyncDispose]();
-    started = await startMembrane({ clock, limits: { requestTimeoutMs: 60_000, headersTimeoutMs: 300, timeoutCheckMs: 50 } });
-    sandbox = await started.openSandbox('ada');
+    await restart({ requestTimeoutMs: 60_000 });
     expect(await sendRaw(sandbox.channel.socketPath, 'POST /v1/call HTTP/1.1\r\nho')).toMatch(/^HTTP\/1\.1 408 /);
     expectRefused('request', 'malformed');
   });
@@ -300,16 +318,5 @@ describe('framing', () => {
     await sendRaw(sandbox.channel.socketPath, 'POST /v1/call HTTP/1.1\r\nho');
     answered.resolve();
     expect((await call).status).toBe(200);
-  });
-
-  it('a body that breaks off executes nothing', async () => {
-    const socket = connect(sandbox.channel.socketPath);
-    socket.write(`${head(`content-length: ${good.length + 1}\r\nexpect: 100-continue\r\n`)}\r\n${good}`);
-    await once(socket, 'data');
-    socket.destroy();
-    await once(socket, 'close');
-    // A request on another connection is answered only after the broken one has been seen.
-    await send(sandbox.channel.socketPath, 'steer.next', { token: sandbox.runToken, body: { afterSeq: 0 } });
-    expect(started.service.executed.map(({ operation }) => operation)).toEqual(['steer.next']);
   });
 });
