@@ -2,25 +2,12 @@ import { spawn } from 'node:child_process';
 import { chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { bootId, findProcess, isAlive, type ProcessRef, processTree } from '../../adapters/sandbox/bubblewrap/processes.ts';
+import { bootId, findProcess, type ProcessRef } from '../../adapters/sandbox/bubblewrap/processes.ts';
 import { openRecords } from '../../adapters/sandbox/bubblewrap/records.ts';
 import type { KernelUser } from '../../adapters/sandbox/slices.ts';
 import { readSubIds, sliceCount, sliceOf } from '../../adapters/sandbox/slices.ts';
 import { type TestKernel, type TestSandbox, UNDYING_INIT } from '../support/sandbox-client.ts';
-
-/** Every live process of a sandbox as the host names it. */
-export async function processesOf(sandbox: TestSandbox, kernel: TestKernel): Promise<readonly ProcessRef[]> {
-  const record = (await openRecords(join(kernel.stateDir, 'sandboxes')).list()).find(({ generation }) => generation === sandbox.generation);
-  const init = record?.record?.init.pid ?? sandbox.initPid;
-  if (init === undefined || init === null) throw new Error('the sandbox has no record');
-  const found = await Promise.all((await processTree(init)).map(findProcess));
-  return found.filter((process) => process !== undefined);
-}
-
-export async function survivors(processes: readonly ProcessRef[]): Promise<readonly ProcessRef[]> {
-  const alive = await Promise.all(processes.map(isAlive));
-  return processes.filter((_, i) => alive[i]);
-}
+import { processesOf, survivors } from '../support/sandbox-processes.ts';
 
 /**
  * The contract of `SandboxEngine`, N1 to N5, over a kernel process of `user` which has nothing but the engine. A new engine adds one line
@@ -182,6 +169,9 @@ export function engineConformance(
       const mortal = await open(user);
       const orphan = await mortal.start();
       const before = await processesOf(orphan, mortal);
+      // A guest that hangs cannot notice the loss by itself.
+      void orphan.executor(`process.kill(process.pid, 'SIGSTOP')`).catch(() => {});
+      await vi.waitFor(() => expect(before.map(({ pid }) => readFileSync(`/proc/${pid}/stat`, 'utf8')).join()).toMatch(/\) T /));
       await mortal.crash();
       await vi.waitFor(async () => expect(await survivors(before)).toEqual([]), { timeout: 10_000 });
       await mortal.close();
@@ -202,6 +192,7 @@ export function engineConformance(
         monitor,
         init,
       });
+      own(join(earlier.stateDir, 'sandboxes'), user);
       own(join(earlier.stateDir, 'sandboxes', `${left.generation}.json`), user);
       await earlier.crash();
       expect(await survivors([init, monitor])).toHaveLength(2);
@@ -225,6 +216,7 @@ export function engineConformance(
         init: reused,
       };
       await openRecords(join(kernel.stateDir, 'sandboxes')).write(record);
+      own(join(kernel.stateDir, 'sandboxes', 'gone.json'), user);
       const mine = await processesOf(sandbox, kernel);
       await kernel.sweep();
       expect(await survivors([real, ...mine])).toHaveLength(1 + mine.length);

@@ -19,6 +19,10 @@ export interface Weakening {
   readonly limits?: { readonly [name: string]: number };
   readonly command?: readonly string[];
   readonly writableSocketDir?: boolean;
+  /** Leaves open what the kernel process inherited. */
+  readonly keepInherited?: boolean;
+  /** Leaves the sandbox in the kernel's own session, with its terminal. */
+  readonly kernelSession?: boolean;
   readonly socketModes?: { readonly directory: number; readonly socket: number };
 }
 
@@ -122,15 +126,25 @@ function giveSubIds(user: KernelUser): void {
   execFileSync(command as string, args);
 }
 
+/** A descriptor that the kernel process gets from whoever started it, above a gap, as a shell or a service manager may leave one. */
+export interface InheritedDescriptor {
+  readonly number: number;
+  readonly fd: number;
+}
+
+function inheritedStdio(inherited: InheritedDescriptor | undefined): ('ignore' | number)[] {
+  return inherited === undefined ? [] : [...Array<'ignore'>(inherited.number - 4).fill('ignore'), inherited.fd];
+}
+
 let generations = 0;
 
 /** Starts a kernel process as `user` on a state directory of its own, or on one that an earlier kernel left. */
-export async function openKernel(user: KernelUser, stateDir = makeStateDir(user)): Promise<TestKernel> {
+export async function openKernel(user: KernelUser, stateDir = makeStateDir(user), inherited?: InheritedDescriptor): Promise<TestKernel> {
   const child = fork(KERNEL, [stateDir, GUEST], {
     ...(user.uid === process.getuid?.() ? {} : { uid: user.uid, gid: Number(execFileSync('id', ['-g', user.name], { encoding: 'utf8' })) }),
     // The secret stands for the master key: the kernel has it, and nothing inside may.
     env: { PATH: process.env.PATH ?? '', OUTWORK_TEST_SECRET: 'kernel-only-secret' },
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inheritedStdio(inherited)],
   });
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -187,11 +201,17 @@ export async function openKernel(user: KernelUser, stateDir = makeStateDir(user)
     async close() {
       if (child.connected) child.disconnect();
       await exited;
-      rmSync(stateDir, { recursive: true, force: true });
+      removeStateDir(stateDir);
     },
     [Symbol.asyncDispose]: () => kernel.close(),
   };
   return kernel;
+}
+
+/** What sandboxes made below it belongs to subordinate ids, which an ordinary user removes in a user namespace of its own. */
+function removeStateDir(dir: string): void {
+  if (process.getuid?.() === 0) rmSync(dir, { recursive: true, force: true });
+  else execFileSync('unshare', ['--map-auto', '--map-root-user', 'rm', '-rf', '--', dir]);
 }
 
 /** Short, because a socket path has little room. */

@@ -77,7 +77,7 @@ const operations: { readonly [Name in KernelRequest['op']]: (request: Extract<Ke
     const id = sequence;
     const answer = new Promise<{ value?: unknown; error?: string }>((resolve) => sandbox.answers.set(id, resolve));
     sandbox.guest.write(`${JSON.stringify({ id, code })}\n`);
-    const lost = sandbox.handle.ended.then(({ reason }) => ({ error: `sandbox ended: ${reason}` }));
+    const lost = new Promise<{ error: string }>((resolve) => sandbox.guest.once('close', () => resolve({ error: 'the guest is gone' })));
     const { value, error }: { value?: unknown; error?: string } = await Promise.race([answer, lost]);
     if (error !== undefined) throw new Error(error);
     return value;
@@ -106,11 +106,24 @@ async function startWeakened(spec: SandboxSpec, weakening: Weakening): Promise<S
 }
 
 function weaken(plan: SandboxPlan, weakening: Weakening): SandboxPlan {
-  const { without = [], replace = {}, first = [], before = [], writableSocketDir = false, command, limits, uidMap } = weakening;
+  const {
+    without = [],
+    replace = {},
+    first = [],
+    before = [],
+    writableSocketDir = false,
+    keepInherited = false,
+    command,
+    limits,
+    uidMap,
+  } = weakening;
   const bubblewrap = plan.bubblewrap.map((arg, i) => (writableSocketDir && plan.bubblewrap[i + 1] === STAGED.socketDir ? '--bind' : arg));
   return {
     ...plan,
     uidMap: uidMap ?? plan.uidMap,
+    ownSession: plan.ownSession && weakening.kernelSession !== true,
+    // The stage starts by closing what the kernel process inherited.
+    stages: keepInherited ? { ...plan.stages, unmapped: plan.stages.unmapped.replace(/^for [\s\S]*?done\n/, '') } : plan.stages,
     limits: limits ?? plan.limits,
     before: [...before, ...plan.before.flatMap((arg) => replace[arg] ?? [arg])],
     bubblewrap: [...first, ...bubblewrap.flatMap((arg) => (without.includes(arg) ? [] : (replace[arg] ?? [arg])))],

@@ -9,7 +9,7 @@ import { openEngineLine } from './engine-line.ts';
 import { HOST_ENV } from './host-env.ts';
 import type { SandboxPlan } from './plan.ts';
 import { findProcess, killProcess, type ProcessRef, processTree } from './processes.ts';
-import { ENGINE_FD, MOUNT_STAGE, STATUS_FD, TOKEN_FD, UNMAPPED_STAGE } from './stage.ts';
+import { ENGINE_FD, STATUS_FD, TOKEN_FD } from './stage.ts';
 
 const run = promisify(execFile);
 
@@ -32,8 +32,8 @@ export async function launch(plan: SandboxPlan, token: string, clock: Clock, wit
   const child = spawn('unshare', commandLine(plan), {
     env: HOST_ENV,
     cwd: '/',
-    // Its own session: no terminal, and an interrupt typed at the kernel's one is the kernel's to handle.
-    detached: true,
+    // An interrupt typed at the kernel's terminal is then the kernel's to handle, too.
+    detached: plan.ownSession,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
   const exited = ended(child);
@@ -80,10 +80,10 @@ function commandLine(plan: SandboxPlan): string[] {
   const env = Object.entries(plan.env).flatMap(([name, value]) => ['--setenv', name, value]);
   const { image, nodeDir, socketDir, workspaceParent, homeParent } = plan.staged;
   return [
-    ...['--user', '--mount', '--keep-caps', '--', '/bin/bash', '-c', UNMAPPED_STAGE, 'stage', limits.join(' ')],
+    ...['--user', '--mount', '--keep-caps', '--', '/bin/bash', '-c', plan.stages.unmapped, 'stage', limits.join(' ')],
     ...[image, nodeDir, socketDir, workspaceParent, homeParent],
     ...plan.before,
-    ...['/bin/sh', '-c', MOUNT_STAGE, 'stage'],
+    ...['/bin/sh', '-c', plan.stages.mount, 'stage'],
     ...['bwrap', '--json-status-fd', String(STATUS_FD), '--clearenv', ...env, ...plan.bubblewrap, '--', ...plan.command],
   ];
 }

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import type { SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
 import { type IdMapping, INSIDE, type Slice } from '../slices.ts';
 import type { Image } from './image.ts';
+import { MOUNT_STAGE, UNMAPPED_STAGE } from './stage.ts';
 
 /** Fixed paths of a sandbox; guest, harnesses and recipes may rely on them. */
 export const INSIDE_PATHS = {
@@ -51,6 +52,10 @@ export interface SandboxPlan {
   readonly gidMap: readonly IdMapping[];
   /** Ceilings written to /proc/sys/user of the new user namespace, which nothing inside can raise again. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Whether it is put into a session of its own, away from the kernel's terminal. */
+  readonly ownSession: boolean;
+  /** The two shell programs of `stage.ts`. */
+  readonly stages: { readonly unmapped: string; readonly mount: string };
   /** Commands that run in front of bubblewrap in the new user namespace, each executing the next. */
   readonly before: readonly string[];
   readonly staged: StagedPaths;
@@ -70,6 +75,8 @@ export async function planSandbox(
   return {
     uidMap: slice.uidMap,
     gidMap: slice.gidMap,
+    ownSession: true,
+    stages: { unmapped: UNMAPPED_STAGE, mount: MOUNT_STAGE },
     limits: {
       // Namespaces: one of each for the sandbox itself and none for what runs in it.
       max_user_namespaces: 0,

@@ -29,7 +29,10 @@ export function openRecords(dir: string): SandboxRecords {
     },
     remove: (generation) => rm(file(generation), { force: true }),
     async list() {
-      const names = await readdir(dir).catch(() => []);
+      const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return [];
+        throw error;
+      });
       const found = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
       // A record that cannot be read is an error, not an empty one: sweeping would forget a living sandbox.
       return Promise.all(found.map(async (generation) => ({ generation, record: parse(await readFile(file(generation), 'utf8')) })));
