@@ -55,7 +55,7 @@ interface Status {
   readonly dead: boolean;
 }
 
-/** From the status file, not from the owner of /proc/<pid>: a process can make that root by being undumpable. */
+/** The status file has all four gids; the owner of /proc/<pid> is the effective one only, which a setgid program changes. */
 function readStatus(pid: number): Status | undefined {
   let fd: number | undefined;
   try {

@@ -202,11 +202,17 @@ if os.fork() == 0:
     expect(await other).toMatchObject({ exitCode: 0, stdout: 'whole\n' });
   });
 
-  it('finds a process that made itself undumpable, whose /proc belongs to root', async () => {
-    const script =
-      'import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0)\nif os.fork() == 0:\n  os.close(1); os.close(2); time.sleep(600)';
-    const { stdout } = await exec(['python3', '-c', `${script}\nprint(os.stat("/proc/self").st_gid)`]);
-    expect(stdout).toBe('0\n');
+  it('finds a process that made itself undumpable, whose files in /proc belong to root', async () => {
+    const script = `
+import ctypes, os, time
+ctypes.CDLL(None).prctl(4, 0)
+print(os.stat("/proc/self/status").st_gid, flush=True)
+if os.fork() == 0:
+    os.close(1)
+    os.close(2)
+    time.sleep(600)
+`;
+    expect(await exec(python(script))).toMatchObject({ exitCode: 0, stdout: '0\n' });
     expect(anyAlive()).toEqual([]);
   });
 });
