@@ -1,0 +1,3 @@
+// `outwork/conformance`: suites over a factory, to be run with vitest by the package that brings an adapter. `test/architecture` pins this list.
+export type { MakeWorld, StoreWorld } from '../store/worlds.ts';
+export { storeConformance } from './store.ts';
