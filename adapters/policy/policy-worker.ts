@@ -37,9 +37,9 @@ export type Evaluation =
 
 /**
  * How much longer than its deadline a question may wait while the worker's thread gets no processor. On a busy machine a thread can wait
- * tens of milliseconds for its turn; a deny because of that would make policy depend on load.
+ * hundreds of milliseconds for its turn; a deny because of that would make policy depend on load.
  */
-const STARVED_FACTOR = 20;
+const STARVED_FACTOR = 200;
 /** Falling asleep and being woken costs more than an answer takes (121 µs a decision against 35 µs), so the first moment is spent awake. */
 const AWAKE_MS = 0.15;
 /** A worker that is not ready by then never will be. */
@@ -101,7 +101,7 @@ export class PolicyWorker {
 
   /**
    * Evaluates one input and blocks this thread until the answer, or until the worker has used `deadlineMs` of processor time, or until
-   * 20 times that has passed.
+   * 200 times that has passed.
    *
    * @param input - JSON of at most `SAFETY.policyInputBytes`
    */

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { digestOf, sha256Hex } from '../../core/json.ts';
 
 /** Folder of the rules below the bundle root; its path is its package. */
@@ -25,7 +25,7 @@ export async function listRules(dir: string): Promise<readonly string[]> {
   const entries = await readdir(join(dir, RULES_FOLDER), { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.rego') && !entry.name.endsWith('_test.rego'))
-    .map((entry) => join(entry.parentPath, entry.name).slice(dir.length + 1))
+    .map((entry) => relative(dir, join(entry.parentPath, entry.name)))
     .sort();
 }
 
