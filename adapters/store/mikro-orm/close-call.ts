@@ -13,13 +13,13 @@ import type { CallRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
 import { toCall } from './rows.ts';
 
-const FIND_PERMIT = 'select state, deadline_ms from permits where id = ? and run = ?';
+const FIND_PERMIT = 'select state, deadline_ms, call from permits where id = ? and run = ?';
 
 const CLOSE_PERMIT = "update permits set state = 'closed', closed_at_ms = ? where id = ? and state = 'claimed'";
 
 const CLOSE_CALL = `
 update calls set state = ?, outcome = ?, closed_at_ms = ?
-where run = ? and permit = ? and state = 'dispatched'
+where id = ? and permit = ? and state = 'dispatched'
 returning *`;
 
 type Close = Parameters<CallStore['close']>[1];
@@ -29,19 +29,19 @@ export async function closeCall(db: Database, ref: AttemptRef, close: Close): Pr
   requireStorable([ref.run, close]);
   return db.write(async (tx) => {
     const run = await requireHeld(tx, ref);
-    const permit = await tx.get<{ state: string; deadline_ms: number }>(FIND_PERMIT, [close.permit, ref.run]);
+    const permit = await tx.get<{ state: string; deadline_ms: number; call: string }>(FIND_PERMIT, [close.permit, ref.run]);
     if (permit === undefined) throw new StoreError('not_found', 'The run has no such permit');
     requireClosable({ open: permit.state === 'claimed', deadlineMs: permit.deadline_ms }, close);
-    const row = await closeRow(tx, ref, close);
+    const row = await closeRow(tx, permit.call, close);
     await appendEvent(db, tx, close.event, close.nowMs);
     if (close.effect !== undefined) await apply(db, tx, run, close.effect, close.nowMs);
     return row;
   });
 }
 
-async function closeRow(tx: Tx, ref: AttemptRef, { permit, state, outcome, nowMs }: Close): Promise<CallRow> {
+async function closeRow(tx: Tx, call: string, { permit, state, outcome, nowMs }: Close): Promise<CallRow> {
   const closed = await tx.run(CLOSE_PERMIT, [nowMs, permit]);
-  const row = await tx.get<CallRecord>(CLOSE_CALL, [state, JSON.stringify(outcome), nowMs, ref.run, permit]);
+  const row = await tx.get<CallRecord>(CLOSE_CALL, [state, JSON.stringify(outcome), nowMs, call, permit]);
   if (closed !== 1 || row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
   return toCall(row);
 }
