@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
+import schema from './results.schema.json' with { type: 'json' };
 import { type CompareResults, NULLABLE_FIGURES, placementLabel } from './results.ts';
 
 /**
@@ -7,8 +7,7 @@ import { type CompareResults, NULLABLE_FIGURES, placementLabel } from './results
  * Empty when there is none.
  */
 export function resultFaults(results: CompareResults): readonly string[] {
-  const schema: unknown = JSON.parse(readFileSync(new URL('./results.schema.json', import.meta.url), 'utf8'));
-  const validate = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true }).compile(schema as object);
+  const validate = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true }).compile(schema);
   const faults: string[] = [];
   if (!validate(results))
     for (const error of validate.errors ?? []) faults.push(`${error.instancePath || '/'}: ${error.message ?? 'wrong'}`);

@@ -17,6 +17,7 @@ export function headlineOf(results: CompareResults): Headline {
     resumeSentence(results.placements, name),
     enforcementSentence(results.placements, name),
     failureSentence(results.placements, name),
+    loadSentence(results),
   ];
   return { answer: latencySentence(results.placements, name), details: details.filter((sentence) => sentence !== undefined) };
 }
@@ -77,6 +78,12 @@ function failureSentence(placements: readonly PlacementResult[], name: Namer): s
   const failed = placements.filter((result) => result.failed > 0);
   if (failed.length === 0) return undefined;
   return `Turns failed: ${list(failed.map((result) => `${name(result)} ${result.failed} of ${result.turns}`))}.`;
+}
+
+/** Other work on the machine lengthens every time; the placements still met the same, since their turns were interleaved. */
+function loadSentence({ machine: { loadBefore, cores } }: CompareResults): string | undefined {
+  if (loadBefore <= cores / 2) return undefined;
+  return `The machine was busy with something else (load ${loadBefore} on ${cores} cores): compare the placements, not these times with others.`;
 }
 
 const ms = (value: number): string =>

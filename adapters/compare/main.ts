@@ -57,7 +57,7 @@ const QUICK_TURNS = 3;
 export async function runCompare(options: CompareOptions): Promise<CompareResult> {
   checkOptions(options);
   const turns = options.quick ? Math.min(options.turns, QUICK_TURNS) : options.turns;
-  const workDir = await mkdtemp(join(tmpdir(), 'outwork-compare-'));
+  const workDir = await mkdtemp(join(tmpdir(), 'ow-cmp-'));
   try {
     const results = await measureAll({ ...options, turns }, workDir);
     const faults = resultFaults(results);

@@ -112,7 +112,7 @@ function unmeasuredList({ unmeasured }: CompareResults): Markup {
 function method(): Markup {
   return html`<ul class="note">
 <li>Every placement has a kernel in a process and a state directory of its own, so that memory can be told apart. Turns are interleaved: first turn of each, second turn of each, and so on.</li>
-<li>A turn lasts from the posting of its message to the end of its run in the event log. The first turn of each user is not timed.</li>
+<li>A turn lasts from the posting of its message to the end of its run, both as the kernel recorded them, in whole milliseconds. The first turn of each user is not timed.</li>
 <li>Overhead is turn time less model time and the commands’ own wall time. The floor is what the same turn’s commits, round trips and bare starts take on this machine when nothing else is done, measured between the turns.</li>
 <li>Memory is what no other process shares (<code>Private_*</code> of <code>smaps_rollup</code>). Idle is read before, active is the highest sample of one extra turn that is not timed.</li>
 <li>Kill to resume runs from SIGKILL of the executor (in <code>host-loop-shell</code> that is the kernel itself) to the first call that the next attempt completed.</li>

@@ -3,7 +3,7 @@ import type { EngineName, PlacementName } from '../../core/run/types.ts';
 
 /**
  * What `results.json` holds; `results.schema.json` says the same to a machine. A null figure is legal only with an entry in `unmeasured`.
- * Milliseconds are wall time of this machine's monotonic clock unless a comment says otherwise.
+ * Milliseconds are of monotonic clocks.
  */
 export interface CompareResults {
   readonly schema: 1;
@@ -83,7 +83,7 @@ export interface PlacementResult {
   readonly engine: EngineName;
   readonly turns: number;
   readonly failed: number;
-  /** Message in to run ended, of the turns that completed. */
+  /** Message posted to run ended, of the turns that completed (the kernel's own record of both, whole milliseconds each). */
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
   /** From claim to a seat that can take the run, of the attempts that had to make a sandbox (event times, whole milliseconds). */
   readonly coldStartMs: { readonly p50: number } | null;

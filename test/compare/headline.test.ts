@@ -28,3 +28,9 @@ test('it says nothing about what was not measured', () => {
 test('failed turns are never left unsaid', () => {
   expect(headlineOf(changed(() => ({ failed: 2 }))).details.at(-1)).toContain('host-loop-shell 2 of 10');
 });
+
+test('a machine that was busy with something else is named', () => {
+  const sample = sampleResults();
+  expect(headlineOf(sample).details.join(' ')).not.toContain('busy');
+  expect(headlineOf({ ...sample, machine: { ...sample.machine, loadBefore: 3.5 } }).details.at(-1)).toContain('load 3.5 on 2 cores');
+});

@@ -28,7 +28,7 @@ const options = (change: Partial<CompareOptions> = {}): CompareOptions => ({
   ...change,
 });
 
-const workDirs = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('outwork-compare-'));
+const workDirs = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('ow-cmp-'));
 
 test('the same turns complete under all three placements, and what was written is what was measured', async () => {
   const before = workDirs();
