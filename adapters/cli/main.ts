@@ -10,13 +10,11 @@ import { buildProgram, type Dispatch } from './program.ts';
 /** Runs one command line to its end. @returns the exit code; it never rejects */
 export async function main(args: readonly string[], io: Io = processIo()): Promise<number> {
   let code: number = EXIT.good;
-  const makeOutput = (json: boolean) => {
-    const out = new Output({ json, stdout: io.stdout, stderr: io.stderr, env: io.env });
-    io.onStdoutClosed(() => {
-      out.closed = true;
-    });
-    return out;
-  };
+  const reader = { gone: false };
+  io.onStdoutClosed(() => {
+    reader.gone = true;
+  });
+  const makeOutput = (json: boolean) => new Output({ json, reader, stdout: io.stdout, stderr: io.stderr, env: io.env });
   const dispatch: Dispatch = async (command, global: GlobalOptions) => {
     const out = makeOutput(global.json ?? false);
     try {

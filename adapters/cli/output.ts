@@ -21,17 +21,29 @@ export type Piece = string | { readonly text: string; readonly style: Style };
  */
 export class Output {
   readonly json: boolean;
-  /** True once the reader of standard output has gone: a command that streams then ends. */
-  closed = false;
+  readonly #reader: { readonly gone: boolean };
   readonly #stdout: Sink;
   readonly #stderr: Sink;
   readonly #env: { readonly [name: string]: string | undefined };
 
-  constructor(options: { json: boolean; stdout: Sink; stderr: Sink; env: { readonly [name: string]: string | undefined } }) {
+  constructor(options: {
+    readonly json: boolean;
+    readonly stdout: Sink;
+    readonly stderr: Sink;
+    readonly env: { readonly [name: string]: string | undefined };
+    /** Set when whoever read standard output has gone. */
+    readonly reader: { readonly gone: boolean };
+  }) {
     this.json = options.json;
+    this.#reader = options.reader;
     this.#stdout = options.stdout;
     this.#stderr = options.stderr;
     this.#env = options.env;
+  }
+
+  /** True once the reader of standard output has gone: a command that streams then ends. */
+  get closed(): boolean {
+    return this.#reader.gone;
   }
 
   /** Columns of standard output; unbounded when it is no terminal. */

@@ -70,7 +70,16 @@ function capture(options: { isTTY?: boolean; columns?: number; env?: Record<stri
       text[name] += chunk;
     },
   });
-  return { text, out: new Output({ json: options.json ?? false, stdout: sink('stdout'), stderr: sink('stderr'), env: options.env ?? {} }) };
+  return {
+    text,
+    out: new Output({
+      json: options.json ?? false,
+      stdout: sink('stdout'),
+      stderr: sink('stderr'),
+      env: options.env ?? {},
+      reader: { gone: false },
+    }),
+  };
 }
 
 describe('Output', () => {

@@ -22,7 +22,7 @@ const POLL_MS = 250;
 
 /**
  * Prints events from a cursor on, one a line, and goes on with new ones until it is interrupted or its reader goes. When no kernel runs
- * nothing new can happen: it then lets go of the state directory, and goes on when a kernel appears.
+ * no run moves: it then lets go of the state directory, and goes on when a kernel appears (what short commands did meanwhile comes then).
  */
 export async function eventsTail(context: CommandContext, options: EventsOptions): Promise<number> {
   const { io, out } = context;
