@@ -12,7 +12,7 @@ import { MeasuredPlacement } from './measured-placement.ts';
 import type { PlacementRecord } from './record.ts';
 import { renderReport } from './report.ts';
 import { bundleRepository } from './repository.ts';
-import type { CompareResults, Machine, Unmeasured, WorkloadFacts } from './results.ts';
+import type { CompareResults, EngineFacts, Machine, Unmeasured, WorkloadFacts } from './results.ts';
 
 export interface CompareOptions {
   readonly engines: readonly EngineName[];
@@ -82,6 +82,7 @@ function checkOptions({ engines, placements, turns, concurrency }: CompareOption
 async function measureAll(options: CompareOptions, workDir: string): Promise<CompareResults> {
   const { log, signal } = options;
   const machine = await describeMachine(workDir);
+  const engines = await Promise.all(options.engines.map(describeEngine));
   const bundle = REPOSITORY_WORKLOADS.includes(options.workload)
     ? await bundleRepository(options.directory ?? process.cwd(), workDir)
     : undefined;
@@ -109,7 +110,7 @@ async function measureAll(options: CompareOptions, workDir: string): Promise<Com
   }
   const { name, concurrency, quick } = { name: options.workload, ...options };
   const workload = { name, turns: options.turns, concurrency, quick, repository: bundle?.facts ?? null };
-  return await resultsOf({ machine, workload, engines: options.engines, floor, records });
+  return await resultsOf({ machine, workload, engines, floor, records });
 }
 
 const messageOf = (workload: string): string => (workload === 'survey' ? 'Survey the repository in repo and report.' : 'Go.');
@@ -135,7 +136,7 @@ async function runRounds(options: CompareOptions, sessions: readonly MeasuredPla
 async function resultsOf(seen: {
   readonly machine: Machine;
   readonly workload: WorkloadFacts;
-  readonly engines: readonly EngineName[];
+  readonly engines: readonly EngineFacts[];
   readonly floor: FloorMeter;
   readonly records: readonly PlacementRecord[];
 }): Promise<CompareResults> {
@@ -153,7 +154,7 @@ async function resultsOf(seen: {
     schema: 1,
     createdAt: new Date().toISOString(),
     machine: seen.machine,
-    engines: await Promise.all(seen.engines.map(describeEngine)),
+    engines: seen.engines,
     workload: seen.workload,
     floor,
     unmeasured,

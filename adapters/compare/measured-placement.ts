@@ -1,6 +1,6 @@
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SandboxError } from '../../core/errors.ts';
+import { PrerequisiteError, SandboxError } from '../../core/errors.ts';
 import { CAPACITY } from '../../core/limits.ts';
 import type { EngineName, PlacementName } from '../../core/run/types.ts';
 import { KernelSession } from './kernel-session.ts';
@@ -54,6 +54,7 @@ export class MeasuredPlacement implements AsyncDisposable {
       const { samples } = await session.ask<'round'>({ op: 'round', users: setup.users, body: setup.body, limitMs: TURN_LIMIT_MS });
       const [first] = samples;
       if (first === undefined) throw new RangeError('a placement is measured with at least one user');
+      refuseOtherSeat(setup, first);
       return new MeasuredPlacement(setup, session, first);
     } catch (error) {
       await session.close();
@@ -116,6 +117,18 @@ export class MeasuredPlacement implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** A figure must not bear the name of a placement or an engine that did not serve the turn. */
+function refuseOtherSeat({ engine, placement }: PlacementSetup, { seat, ended, detail }: TurnSample): void {
+  if (seat.engine === engine && seat.placement === placement) return;
+  const served =
+    seat.engine === undefined
+      ? `no seat was found (${ended}${detail === undefined ? '' : `: ${detail}`})`
+      : `${seat.placement}/${seat.engine} served it`;
+  throw new PrerequisiteError('engine_unavailable', `a turn was asked for under ${placement}/${engine}, but ${served}`, {
+    hint: 'outwork doctor',
+  });
 }
 
 function startKernel(setup: PlacementSetup, scenario: string): Promise<KernelSession> {

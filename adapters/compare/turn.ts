@@ -3,7 +3,7 @@ import type { CommandOutcome } from '../../core/capability/types.ts';
 import type { EventType, KernelEvent } from '../../core/events.ts';
 import type { KernelOperations, RunView } from '../../core/kernel.ts';
 import type { CallRow } from '../../core/ports/store.ts';
-import type { PlacementName } from '../../core/run/types.ts';
+import type { EngineName, PlacementName } from '../../core/run/types.ts';
 
 export interface TurnRequest {
   readonly tenant: string;
@@ -32,6 +32,8 @@ export interface TurnSample {
   /** Sandbox of each attempt, in order. */
   readonly sandboxes: readonly string[];
   readonly attempts: number;
+  /** Engine and placement of the last attempt, as the kernel recorded them. */
+  readonly seat: { readonly engine: EngineName | undefined; readonly placement: PlacementName | undefined };
   /** Of the last attempt: from claim to seat. */
   readonly seatMs: number | undefined;
   readonly replies: number;
@@ -113,6 +115,7 @@ export async function readSample(kernel: KernelOperations, run: string, ms: numb
     shellMs: commands.flatMap((row) => (row.closedAtMs === undefined ? [] : [row.closedAtMs - row.openedAtMs])),
     sandboxes: view.attempts.flatMap((attempt) => attempt.sandbox ?? []),
     attempts: view.attempts.length,
+    seat: { engine: view.attempts.at(-1)?.engine, placement: view.attempts.at(-1)?.placement },
     seatMs: await seatMs(kernel, view),
     replies: thread.messages.filter((message) => message.author === 'agent' && message.run === run).length,
   };

@@ -5,8 +5,8 @@ export const BENCHES: Readonly<Record<string, () => Promise<readonly Figure[]>>>
   'durable-call': async () => (await import('./durable-call.ts')).benchDurableCall(),
   guest: async () => (await import('./guest.ts')).benchGuest(),
   membrane: async () => (await import('./membrane.ts')).benchMembrane(),
-  store: async () => (await import('./store.ts')).benchStore(),
   policy: async () => (await import('./policy.ts')).benchPolicy(),
+  sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
   store: async () => (await import('./store.ts')).benchStore(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
 };

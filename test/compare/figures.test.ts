@@ -18,6 +18,7 @@ const turn = (change: Partial<TurnSample> = {}): TurnSample => ({
   shellMs: [5, 7],
   sandboxes: ['sbx_1'],
   attempts: 1,
+  seat: { engine: 'bubblewrap', placement: 'persistent-per-user' },
   seatMs: 3,
   replies: 1,
   ...change,

@@ -108,3 +108,10 @@ test('what cannot be measured is refused before anything starts', async () => {
   ];
   for (const change of refused) await expect(runCompare(options(change))).rejects.toMatchObject({ code: 'invalid_argument' });
 });
+
+test('an engine that did not serve the turns gives no figures under its name', async () => {
+  await expect(runCompare(options({ engines: ['docker'], placements: ['persistent-per-user'], turns: 1 }))).rejects.toMatchObject({
+    code: 'engine_unavailable',
+  });
+  expect(existsSync(join(out, 'results.json'))).toBe(false);
+});
