@@ -160,3 +160,18 @@ test('a file that is no database is refused by name', async () => {
   writeFileSync(file, 'not a database, but long enough to be looked at as one'.repeat(100));
   await expect(openSqliteStore({ file })).rejects.toMatchObject({ code: 'store_unavailable' });
 });
+
+test('a store that is closed finishes what has begun and refuses what comes later', async () => {
+  const store = await openSqliteStore({ file });
+  await addUser(store, 'ada');
+  const begun = [post(store, { body: 'one' }), post(store, { body: 'two' })];
+  const closed = store.close();
+  await expect(post(store)).rejects.toMatchObject({ code: 'store_unavailable' });
+  await expect(store.runs.get('run_none')).rejects.toMatchObject({ code: 'store_unavailable' });
+  await Promise.all(begun);
+  await closed;
+  await store.close();
+  const again = await openSqliteStore({ file });
+  expect(await again.runs.list({ limit: 9 })).toHaveLength(2);
+  await again.close();
+});

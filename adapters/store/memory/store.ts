@@ -28,6 +28,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     instance: randomUUID(),
     newId: options.newId ?? newId,
   };
+  memory.changes.advance(memory.state.events.length);
   return {
     users: memoryUsers(memory),
     threads: memoryThreads(memory),

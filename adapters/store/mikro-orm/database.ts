@@ -2,6 +2,7 @@ import { type EntityName, type FilterQuery, type FindOptions, MikroORM } from '@
 import { Migrator } from '@mikro-orm/migrations';
 import { type AbstractSqlConnection, SqliteDriver } from '@mikro-orm/sql';
 import { CompiledQuery, type Kysely } from 'kysely';
+import { StoreError } from '../../../core/errors.ts';
 import type { IdKind } from '../../../core/ids.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { withFileLock } from '../file-lock.ts';
@@ -35,6 +36,7 @@ export class Database {
   readonly #orm: MikroORM<SqliteDriver>;
   readonly #client: Kysely<unknown>;
   #commits = 0;
+  #closed = false;
 
   private constructor(orm: MikroORM<SqliteDriver>, options: { newId: NewId; instance: string }) {
     this.#orm = orm;
@@ -58,7 +60,10 @@ export class Database {
       });
       // Two processes may open a new file at once: the migrator itself would let both find it empty.
       await withFileLock(`${file}.migrating`, () => orm.migrator.up());
-      return new Database(orm, options);
+      const db = new Database(orm, options);
+      const last = await db.get<{ cursor: number | null }>('select max(cursor) as cursor from events', []);
+      db.changes.advance(last?.cursor ?? 0);
+      return db;
     } catch (error) {
       throw storeErrorOf(error);
     }
@@ -74,6 +79,7 @@ export class Database {
    * statements and nothing else: the connection is locked meanwhile, a read through the ORM would wait for it forever.
    */
   async write<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+    this.#requireOpen();
     const committed: (() => void)[] = [];
     let changed = 0;
     let result: T;
@@ -94,6 +100,7 @@ export class Database {
 
   /** One bound read outside a transaction, for hot paths. */
   async get<Row>(sql: string, values: readonly Bound[]): Promise<Row | undefined> {
+    this.#requireOpen();
     try {
       return await statements(this.#client).get<Row>(sql, values);
     } catch (error) {
@@ -107,6 +114,7 @@ export class Database {
     where: FilterQuery<NoInfer<Entity>>,
     options: Pick<FindOptions<Entity>, 'orderBy' | 'limit'> = {},
   ): Promise<readonly Entity[]> {
+    this.#requireOpen();
     if (!isStorable(where)) return [];
     try {
       return (await this.#orm.em.fork().find(entity, where, { ...options, disableIdentityMap: true })) as readonly Entity[];
@@ -120,9 +128,18 @@ export class Database {
     return this.#orm.schema.getUpdateSchemaSQL();
   }
 
+  /** Lets what has begun come to its end; what comes later is refused with `store_unavailable`. */
   async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
     this.changes.close();
+    // The connection is given out in order: once it comes here nothing is in the middle of anything.
+    await this.#client.connection().execute(async () => {});
     await this.#orm.close(true);
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw new StoreError('store_unavailable', 'The store is closed');
   }
 }
 

@@ -22,9 +22,10 @@ returning *`;
 
 const FINISH = "update deliveries set state = ?, sender = null, updated_at_ms = ? where id = ? and state = 'sending' returning *";
 
+// Both conditions on `state`: the first one is the partial index.
 const SWEEP = `
 update deliveries set state = 'unknown', sender = null, updated_at_ms = ?
-where state = 'sending' and sender <> ?
+where state in ('prepared', 'sending') and state = 'sending' and sender <> ?
 returning *`;
 
 export function deliveryStore(db: Database): DeliveryStore {

@@ -223,6 +223,7 @@ export const DeliveryEntity = defineEntity({
   },
   indexes: [
     { name: 'deliveries_run', properties: ['run'] },
+    { name: 'deliveries_prepared', properties: ['attempts', 'position'], where: "state = 'prepared'" },
     { name: 'deliveries_open', properties: ['thread', 'position'], where: "state in ('prepared', 'sending')" },
   ],
 });

@@ -7,7 +7,10 @@ import type { CallRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
 import { toCall } from './rows.ts';
 
-const VOID_PERMITS = "update permits set state = 'void', closed_at_ms = ? where run = ? and state = 'claimed'";
+/** An open permit belongs to a dispatched row: found through it, without reading every permit there is. */
+const VOID_PERMITS = `
+update permits set state = 'void', closed_at_ms = ?
+where state = 'claimed' and id in (select permit from calls where run = ? and state = 'dispatched')`;
 
 const TO_UNKNOWN = `
 update calls set state = 'unknown', closed_at_ms = ?

@@ -7,6 +7,8 @@ const CACHED_STATEMENTS = 128;
 /** Milliseconds another process may hold the write lock before a write fails. Waiting blocks the event loop, so there should be none. */
 const BUSY_TIMEOUT_MS = 5000;
 
+const LOG_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
+
 /**
  * `node:sqlite` for Kysely. Differs from the dialect that MikroORM ships in what durability needs: WAL with `synchronous = FULL` (a commit is
  * on disk before it returns), foreign keys, a busy timeout, write transactions that take the lock at `begin`, and a statement cache.
@@ -57,8 +59,8 @@ class CachingDatabase implements SqliteDatabase {
     this.exec('pragma journal_mode = wal');
     this.exec('pragma synchronous = full');
     this.exec('pragma foreign_keys = on');
-    // A power cut must not lose what a checkpoint moved out of the log either; FULL covers both, this bounds the log's size on disk.
-    this.exec('pragma journal_size_limit = 67108864');
+    // What a long reader made of the log is given back at the next checkpoint.
+    this.exec(`pragma journal_size_limit = ${LOG_SIZE_LIMIT_BYTES}`);
   }
 
   get inTransaction(): boolean {

@@ -191,5 +191,6 @@ const STATEMENTS = [
   )`,
   `create unique index deliveries_position_unique on deliveries (position)`,
   `create index deliveries_run on deliveries (run)`,
+  `create index deliveries_prepared on deliveries (attempts, position) where state = 'prepared'`,
   `create index deliveries_open on deliveries (thread, position) where state in ('prepared', 'sending')`,
 ];
