@@ -14,12 +14,11 @@ import type { SandboxHandle, SandboxSpec } from '../../core/seams/sandbox-engine
 import type { KernelRequest, Weakening } from './sandbox-client.ts';
 
 interface Sandbox {
-  readonly spec: SandboxSpec;
   readonly handle: Pick<SandboxHandle, 'ended' | 'stop' | 'usage'> & { readonly initPid?: number };
   readonly server: Server;
   readonly guest: Socket;
   readonly answers: Map<number, (answer: { value?: unknown; error?: string }) => void>;
-  readonly hello: string;
+  readonly lost: Promise<{ readonly error: string }>;
 }
 
 const [stateDir, guestBundle] = process.argv.slice(2) as [string, string];
@@ -66,7 +65,8 @@ const operations: { readonly [Name in KernelRequest['op']]: (request: Extract<Ke
       });
     });
     guest.on('error', () => {});
-    sandboxes.set(generation, { spec, handle, server, guest, answers, hello: await hello });
+    const lost = new Promise<{ error: string }>((resolve) => guest.once('close', () => resolve({ error: 'the guest is gone' })));
+    sandboxes.set(generation, { handle, server, guest, answers, lost });
     void handle.ended.then(() => server.close());
     return { hello: await hello, initPid: handle.initPid ?? null };
   },
@@ -77,8 +77,7 @@ const operations: { readonly [Name in KernelRequest['op']]: (request: Extract<Ke
     const id = sequence;
     const answer = new Promise<{ value?: unknown; error?: string }>((resolve) => sandbox.answers.set(id, resolve));
     sandbox.guest.write(`${JSON.stringify({ id, code })}\n`);
-    const lost = new Promise<{ error: string }>((resolve) => sandbox.guest.once('close', () => resolve({ error: 'the guest is gone' })));
-    const { value, error }: { value?: unknown; error?: string } = await Promise.race([answer, lost]);
+    const { value, error }: { value?: unknown; error?: string } = await Promise.race([answer, sandbox.lost]);
     if (error !== undefined) throw new Error(error);
     return value;
   },

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, readFile, stat } from 'node:fs/promises';
+import { access, readFile, realpath } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import type { Check } from '../check.ts';
@@ -102,17 +102,20 @@ async function checkUserNamespaces(): Promise<Check> {
 /** Programs of a workspace must be able to run: its file system may not be mounted noexec. */
 async function checkExecutable(stateDir: string): Promise<Check> {
   const id = 'bubblewrap.state-exec';
-  const { dev } = await stat(stateDir);
-  const device = `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`;
-  const mounts = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').map((line) => line.split(' '));
-  const noexec = mounts
-    .filter((fields) => fields[2] === device && isAbove(fields[4] ?? '', stateDir))
-    .sort((a, b) => (b[4] ?? '').length - (a[4] ?? '').length)[0]?.[5]
-    ?.split(',')
-    .includes('noexec');
-  return noexec
+  const refused = isNoexec(await readFile('/proc/self/mountinfo', 'utf8'), await realpath(stateDir));
+  return refused
     ? { id, ok: false, detail: `${stateDir} lies on a file system mounted noexec`, fix: 'choose another state directory (--state)' }
     : { id, ok: true, detail: stateDir };
 }
 
-const isAbove = (mount: string, path: string): boolean => mount === '/' || path === mount || path.startsWith(`${mount}/`);
+/** Whether the mount that `path` lies on is noexec, by the text of proc_pid_mountinfo(5). The last of equals is on top. */
+export function isNoexec(mountinfo: string, path: string): boolean {
+  let best = { length: -1, options: '' };
+  for (const line of mountinfo.split('\n')) {
+    const [, , , , point, options] = line.split(' ');
+    if (point === undefined || options === undefined) continue;
+    const above = point === '/' || path === point || path.startsWith(`${point}/`);
+    if (above && point.length >= best.length) best = { length: point.length, options };
+  }
+  return best.options.split(',').includes('noexec');
+}

@@ -1,4 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
+import type { Clock } from '../../../core/seams/clock.ts';
+
+const POLL_MS = 5;
 
 /** A process that is named beyond doubt: ids are reused, an id with its start time is not (within one boot). */
 export interface ProcessRef {
@@ -30,6 +33,11 @@ export async function killProcess(ref: ProcessRef): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
     throw error;
   }
+}
+
+/** Resolves when the process is gone. The system has no event for another's child, so this looks every few milliseconds. */
+export async function untilGone(ref: ProcessRef, clock: Clock): Promise<void> {
+  while (await isAlive(ref)) await new Promise<void>((wake) => clock.after(POLL_MS, wake));
 }
 
 /** `root` and all its descendants. Of a sandbox's init that is its whole pid namespace, because orphans are handed to it. */
