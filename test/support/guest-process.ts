@@ -65,9 +65,9 @@ export async function startGuest(options: GuestOptions = {}): Promise<GuestProce
 /** As `startGuest`, without waiting for anything. */
 export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProcess> {
   if (process.getuid?.() !== 0)
-    throw new Error('Tests of the guest switch uids: run them as root, or below `unshare --map-auto --map-root-user`');
+    throw new Error('Tests of the guest switch uids and gids: they need root');
   started += 1;
-  const firstGid = 10_000 + ((process.pid * 7 + started) % 400) * 100;
+  const firstGid = 1_000_000 + process.pid * 2000 + (started % 50) * 40;
   const gids = Array.from({ length: 20 }, (_, i) => firstGid + i);
   const toolUid = firstGid; // Its own: a guest may stop all processes of its tool uid for a moment.
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'guest-')));
