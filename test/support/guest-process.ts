@@ -64,8 +64,7 @@ export async function startGuest(options: GuestOptions = {}): Promise<GuestProce
 
 /** As `startGuest`, without waiting for anything. */
 export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProcess> {
-  if (process.getuid?.() !== 0)
-    throw new Error('Tests of the guest switch uids and gids: they need root');
+  if (process.getuid?.() !== 0) throw new Error('Tests of the guest switch uids and gids: they need root');
   started += 1;
   const firstGid = 1_000_000 + process.pid * 2000 + (started % 50) * 40;
   const gids = Array.from({ length: 20 }, (_, i) => firstGid + i);
