@@ -2,9 +2,7 @@ import { StoreError } from '../../core/errors.ts';
 import type { RunChange } from '../../core/ports/store.ts';
 import { type Gate, isTerminal, type Run, type RunState, TRANSITIONS } from '../../core/run/types.ts';
 
-/** States in which an attempt holds the run; every fenced write needs one of them (S2). */
-export const HELD_STATES = ['running', 'cancelling'] as const satisfies readonly RunState[];
-
+/** Whether an attempt holds the run; every fenced write needs it (S2). */
 export const isHeld = (state: RunState): boolean => state === 'running' || state === 'cancelling';
 
 /** @throws StoreError `illegal_transition` */

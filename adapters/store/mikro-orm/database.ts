@@ -58,15 +58,24 @@ export class Database {
         logger: () => {},
         colors: false,
       });
-      // Two processes may open a new file at once: the migrator itself would let both find it empty.
-      await withFileLock(`${file}.migrating`, () => orm.migrator.up());
-      const db = new Database(orm, options);
-      const last = await db.get<{ cursor: number | null }>('select max(cursor) as cursor from events', []);
-      db.changes.advance(last?.cursor ?? 0);
-      return db;
+      try {
+        return await Database.#prepare(orm, file, options);
+      } catch (error) {
+        await orm.close(true);
+        throw error;
+      }
     } catch (error) {
       throw storeErrorOf(error);
     }
+  }
+
+  static async #prepare(orm: MikroORM<SqliteDriver>, file: string, options: { newId: NewId; instance: string }): Promise<Database> {
+    // Two processes may open a new file at once: the migrator itself would let both find it empty.
+    await withFileLock(`${file}.migrating`, () => orm.migrator.up());
+    const db = new Database(orm, options);
+    const last = await db.get<{ cursor: number | null }>('select max(cursor) as cursor from events', []);
+    db.changes.advance(last?.cursor ?? 0);
+    return db;
   }
 
   /** Transactions that changed something and are on disk, since this store was opened. */

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type DatabaseConnection, type Driver, type SqliteDatabase, SqliteDialect, SqliteDriver, type SqliteStatement } from 'kysely';
 
-/** Prepared statements kept; beyond it the oldest is dropped (the ORM's reads carry their values in the text and never hit). */
+/** Prepared statements kept; beyond it the one not used for longest is dropped: the ORM's reads carry their values in the text and never hit. */
 const CACHED_STATEMENTS = 128;
 
 /** Milliseconds another process may hold the write lock before a write fails. Waiting blocks the event loop, so there should be none. */
@@ -56,6 +56,15 @@ class CachingDatabase implements SqliteDatabase {
 
   constructor(file: string) {
     this.#database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
+    try {
+      this.#configure();
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  #configure(): void {
     this.exec('pragma journal_mode = wal');
     this.exec('pragma synchronous = full');
     this.exec('pragma foreign_keys = on');
@@ -73,9 +82,9 @@ class CachingDatabase implements SqliteDatabase {
 
   prepare(sql: string): SqliteStatement {
     const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const statement = adapt(this.#database.prepare(sql));
-    if (this.#statements.size >= CACHED_STATEMENTS) this.#statements.delete(this.#statements.keys().next().value as string);
+    const statement = known ?? adapt(this.#database.prepare(sql));
+    if (known !== undefined) this.#statements.delete(sql);
+    else if (this.#statements.size >= CACHED_STATEMENTS) this.#statements.delete(this.#statements.keys().next().value as string);
     this.#statements.set(sql, statement);
     return statement;
   }
