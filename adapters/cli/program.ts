@@ -7,7 +7,7 @@ import type { CommandContext, GlobalOptions } from './context.ts';
 export type Dispatch = (command: (context: CommandContext) => Promise<number>, global: GlobalOptions) => Promise<void>;
 
 const ROLES = ['user', 'approver', 'operator', 'policy'] as const;
-const ENGINES = ['bubblewrap', 'docker'] as const;
+const ENGINES = ['bubblewrap'] as const;
 
 /** The whole grammar of the command line. `version` is printed by `--version`. */
 export function buildProgram(version: string, dispatch: Dispatch): Command {

@@ -51,7 +51,8 @@ export const configFileSchema = z.strictObject({
   profile: z.enum(['development', 'production']).optional(),
   /** Absolute, or relative to the file. */
   stateDir: path.optional(),
-  engine: z.enum(['bubblewrap', 'docker']).optional(),
+  /** The engines that are built; a name without an engine behind it must not read as one. */
+  engine: z.enum(['bubblewrap']).optional(),
   placement: placement.optional(),
   /** Runs of one user at once over all of their threads: one, or `parallel: n`. */
   runsPerUser: z.union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })]).optional(),

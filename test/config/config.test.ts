@@ -112,7 +112,8 @@ describe('a bad file refuses to start', () => {
   });
 
   it.each([
-    ['a duplicated key', 'engine: bubblewrap\nengine: docker'],
+    ['an engine that is not built', 'engine: docker'],
+    ['a duplicated key', 'engine: bubblewrap\nengine: bubblewrap'],
     ['a duplicated key below', 'model: {scenario: a, scenario: b}'],
     [
       'an anchor bomb',
