@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { bootId, findProcess, type ProcessRef } from '../../adapters/sandbox/bubblewrap/processes.ts';
 import { openRecords } from '../../adapters/sandbox/bubblewrap/records.ts';
 import type { KernelUser } from '../../adapters/sandbox/slices.ts';
@@ -206,6 +206,7 @@ export function engineConformance(
 
     it('N5 sweep spares a process that has only the number of a recorded one, and the sandboxes of this kernel', async () => {
       const bystander = spawn('sleep', ['1000']);
+      onTestFinished(() => void bystander.kill('SIGKILL'));
       const real = (await findProcess(bystander.pid as number)) as ProcessRef;
       const reused = { ...real, startTicks: String(Number(real.startTicks) - 1) };
       const record = {
@@ -221,7 +222,6 @@ export function engineConformance(
       await kernel.sweep();
       expect(await survivors([real, ...mine])).toHaveLength(1 + mine.length);
       expect((await sandbox.tool(['echo', 'alive'])).stdout).toBe('alive\n');
-      bystander.kill('SIGKILL');
     });
 
     it('reads memory and processes from outside', async () => {

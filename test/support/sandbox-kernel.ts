@@ -22,6 +22,8 @@ interface Sandbox {
 }
 
 const [stateDir, guestBundle] = process.argv.slice(2) as [string, string];
+// As careful users have it: what a sandbox must be able to read has its mode said.
+process.umask(0o077);
 const engine = createBubblewrapEngine({ stateDir, guestBundle, nodeBinary: process.execPath, clock: systemClock });
 const sandboxes = new Map<string, Sandbox>();
 let sequence = 0;

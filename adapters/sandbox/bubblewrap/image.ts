@@ -1,4 +1,4 @@
-import { access, chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import { digestOf, sha256Hex } from '../../../core/json.ts';
@@ -58,8 +58,9 @@ export async function stageImage(options: {
   const image = { digest, dir, hostEtc };
   if (await exists(dir)) return image;
 
-  const draft = `${dir}.${process.pid}.draft`;
-  await rm(draft, { recursive: true, force: true });
+  await mkdir(options.imagesDir, { recursive: true, mode: 0o700 });
+  const draft = await mkdtemp(`${dir}.draft-`);
+  await chmod(draft, 0o755);
   for (const name of ['etc', 'opt']) await makeDir(join(draft, name));
   for (const [name, text] of Object.entries(ETC)) await makeFile(join(draft, 'etc', name), text);
   for (const path of hostEtc) {
