@@ -28,7 +28,8 @@ interface Connection {
 
 /**
  * One sandbox's listening socket. Everything here happens before a byte of a body is read or a token looked at: connections are counted,
- * pipelined requests end their connection, and each request waits until the socket's bucket can pay for it and for its declared body.
+ * pipelined requests end their connection, and each connection and request waits until the socket's bucket can pay for it, a request
+ * for its declared body too.
  *
  * @throws PrerequisiteError `state_directory_unusable` (path too long); SandboxError `start_failed`
  */
@@ -90,6 +91,17 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
       connections.delete(socket);
       closedBytes += socket.bytesRead + socket.bytesWritten;
     });
+    // A connection is paid for as well, before its first byte is read: else garbage and a new connection each time would cost nothing.
+    let paid = false;
+    const leave = admission.enter(1, () => {
+      paid = true;
+      socket.resume();
+    });
+    // After the tick in which the HTTP server starts to read it, and before any byte can have come.
+    process.nextTick(() => {
+      if (!paid) socket.pause();
+    });
+    socket.once('close', leave);
   });
   server.on('drop', () => refused('connection', 'rate_limited'));
   server.on('request', admit);
