@@ -32,7 +32,8 @@ export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallReq
   if (fault !== undefined) throw new CallError('invalid_arguments', `${descriptor.name}: ${fault}`);
   if (!descriptor.callers.includes(scope.caller))
     throw new CallError('caller_not_allowed', `${descriptor.name} is not for a caller of kind ${scope.caller}`);
-  return { descriptor, request, argsDigest: digestOf('outwork.args', { capability: descriptor.name, args: request.args }) };
+  const identity = descriptor.identity?.(request.args) ?? request.args;
+  return { descriptor, request, argsDigest: digestOf('outwork.args', { capability: descriptor.name, args: identity }) };
 }
 
 export interface Verdict {

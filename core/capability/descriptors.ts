@@ -17,6 +17,8 @@ export interface CapabilityDescriptor {
   readonly args: JsonSchema;
   /** What policy sees of the arguments: bounded, canonical. */
   project(args: Json): Json;
+  /** What the ledger holds a repeated key to, when not all arguments are its identity. */
+  identity?(args: Json): Json;
   /** One line for people: evidence of what was asked. */
   summarize(args: Json): string;
   /** Longest time from dispatch to the end. */
@@ -31,7 +33,12 @@ const object = (properties: Record<string, JsonSchema>, required: readonly strin
   additionalProperties: false,
 });
 const path = text(1024);
-const clip = (value: string, length: number): string => (value.length <= length ? value : `${value.slice(0, length - 1)}…`);
+/** Cut by code point: half a surrogate pair would be no text. */
+const clip = (value: string, length: number): string => {
+  if (value.length <= length) return value;
+  const end = value.codePointAt(length - 2);
+  return `${value.slice(0, end !== undefined && end > 0xffff ? length - 2 : length - 1)}…`;
+};
 const size = (value: string): number => Buffer.byteLength(value);
 
 /** An argument longer than this is shown to policy by its start and its length: enough to match programs, flags, hosts and paths. */
@@ -142,6 +149,27 @@ const stored = (
 
 const body = (args: Json): string => (args as unknown as { body: string }).body;
 
+const checkpoint: CapabilityDescriptor = {
+  ...stored(
+    'checkpoint.save',
+    'idempotent',
+    object(
+      {
+        schema: { type: 'string', pattern: '^[a-z][a-z0-9._-]{0,63}$' },
+        version: { type: 'integer', minimum: 1 },
+        body: text(SAFETY.checkpointBytes),
+      },
+      ['schema', 'version', 'body'],
+    ),
+    (args) => ({ bytes: size(body(args)) }),
+  ),
+  // The body may differ on a redrive: steering can have come in between, and it is not in the ledger.
+  identity: (args) => ({
+    schema: (args as unknown as { schema: string }).schema,
+    version: (args as unknown as { version: number }).version,
+  }),
+};
+
 export const DESCRIPTORS: Readonly<Record<CapabilityName, CapabilityDescriptor>> = {
   'model.generate': model,
   'shell.exec': shell,
@@ -157,19 +185,7 @@ export const DESCRIPTORS: Readonly<Record<CapabilityName, CapabilityDescriptor>>
     object({ afterSeq: { type: 'integer', minimum: 0 }, limit: { type: 'integer', minimum: 1, maximum: 200 } }, []),
     (args) => ({ ...(args as Record<string, number>) }),
   ),
-  'checkpoint.save': stored(
-    'checkpoint.save',
-    'idempotent',
-    object(
-      {
-        schema: { type: 'string', pattern: '^[a-z][a-z0-9._-]{0,63}$' },
-        version: { type: 'integer', minimum: 1 },
-        body: text(SAFETY.checkpointBytes),
-      },
-      ['schema', 'version', 'body'],
-    ),
-    (args) => ({ bytes: size(body(args)) }),
-  ),
+  'checkpoint.save': checkpoint,
 };
 
 export const descriptorOf = (name: string): CapabilityDescriptor | undefined =>

@@ -1,14 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKernel, type KernelOptions } from '../../adapters/compose.ts';
 import type { LocalKernel } from '../../adapters/kernel.ts';
+import { createScriptedGateway } from '../../adapters/model/scripted-gateway.ts';
+import type { CommandOutcome } from '../../core/capability/types.ts';
 import type { CompiledConfig } from '../../core/config.ts';
 import type { KernelEvent } from '../../core/events.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { CAPACITY } from '../../core/limits.ts';
 import type { PlacementName, RunState } from '../../core/run/types.ts';
+import type { ModelGateway } from '../../core/seams/model-gateway.ts';
 import { testConfig } from './run-world.ts';
 
 export interface E2e extends AsyncDisposable {
@@ -23,8 +26,12 @@ export interface E2e extends AsyncDisposable {
   until(run: string, states?: readonly RunState[]): Promise<RunView>;
   /** Waits for the first event that fits. */
   event(run: string, fits: (event: KernelEvent) => boolean): Promise<KernelEvent>;
-  /** Host pids of the processes of a sandbox generation; the guest first. */
+  /** Host pid of the guest of a sandbox generation. */
   guestPid(generation: string): number;
+  /** Turns from now on follow another scenario; the kernel, its sandboxes and its state stay. */
+  switchScenario(scenario: string): Promise<void>;
+  /** Closes this kernel and opens another on the same state directory. */
+  reopen(options?: Pick<E2eOptions, 'scenario' | 'placement'>): Promise<E2e>;
 }
 
 export interface E2eOptions {
@@ -33,6 +40,10 @@ export interface E2eOptions {
   readonly config?: Partial<CompiledConfig>;
   readonly kernel?: KernelOptions;
   readonly users?: readonly string[];
+  /** Called before each model call is answered. */
+  readonly beforeModel?: (step: number) => Promise<void>;
+  /** Programs whose commands this kernel's policy data calls pure, whatever their operands. */
+  readonly pure?: readonly string[];
   /** An existing state directory, left in place at the end. */
   readonly stateDir?: string;
 }
@@ -44,6 +55,7 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
   const stateDir = options.stateDir ?? mkdtempSync(join(tmpdir(), 'ow-'));
   const policyDir = mkdtempSync(join(tmpdir(), 'owp-'));
   cpSync('policies', policyDir, { recursive: true });
+  for (const program of options.pure ?? []) addPure(policyDir, program);
   const config = testConfig({
     stateDir,
     placement: options.placement ?? 'persistent-per-user',
@@ -52,7 +64,13 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
     capacity: { ...CAPACITY, policyPollMs: 50, heartbeatMs: 500, leaseMs: 3000 },
     ...options.config,
   });
-  const kernel = await createKernel(config, options.kernel);
+  let gateway = await createScriptedGateway({ scenario: config.model.scenario });
+  const generate: ModelGateway['generate'] = async (request, context, signal, onDelta) => {
+    await options.beforeModel?.(context.step);
+    return gateway.generate(request, context, signal, onDelta);
+  };
+  const model = { port: 'model', name: 'switchable', create: () => ({ generate }) } as const;
+  const kernel = await createKernel(config, { adapters: [model], ...options.kernel });
   for (const name of options.users ?? ['ada']) {
     if ((await kernel.listUsers('default')).every((user) => user.name !== name))
       await kernel.addUser({ tenant: 'default', name, roles: ['user'] });
@@ -82,6 +100,13 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
       }),
     event: (run, fits) => waitFor(async () => (await kernel.events(0, { run }, 1000)).find(fits)),
     guestPid: (generation) => guestPid(generation),
+    async switchScenario(name) {
+      gateway = await createScriptedGateway({ scenario: name });
+    },
+    async reopen(more = {}) {
+      await kernel.close();
+      return e2e({ ...options, ...more, placement: more.placement ?? config.placement, stateDir });
+    },
     async [Symbol.asyncDispose]() {
       await kernel.close();
       rmSync(policyDir, { recursive: true });
@@ -89,6 +114,28 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
     },
   };
   return self;
+}
+
+function addPure(policyDir: string, program: string): void {
+  const file = join(policyDir, 'data', 'effects.yaml');
+  const row = `  ${program}:\n    - { words: [], class: pure, flags: '', options: [], prefixes: [], operands: true }\n`;
+  writeFileSync(file, readFileSync(file, 'utf8').replace('programs:\n', `programs:\n${row}`));
+}
+
+/** Host pids of processes whose arguments hold this one, waited for: a command is known to run when the kernel's table shows it. */
+export async function processWith(argument: string): Promise<number> {
+  for (;;) {
+    for (const entry of readdirSync('/proc')) {
+      if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
+      try {
+        const argv = readFileSync(`/proc/${entry}/cmdline`, 'utf8').split('\0');
+        if (argv[0] === 'sleep' && argv.includes(argument)) return Number(entry);
+      } catch {
+        // It ended while we looked.
+      }
+    }
+    await new Promise((wake) => setTimeout(wake, 10));
+  }
 }
 
 /** The guest process of a sandbox: runs our bundle and has this generation's socket directory among its mounts. */
@@ -126,3 +173,25 @@ export function smallRepository(): Buffer {
   rmSync(dir, { recursive: true });
   return bundle;
 }
+
+/** A scenario of one command a step, as a file; `background` is started first, declared as such. */
+export function scenario(name: string, commands: readonly (readonly string[])[], more: { background?: readonly string[] } = {}): string {
+  const shell = (argv: readonly string[], args: object = {}) => ({
+    content: 'next',
+    toolCalls: [{ name: 'shell', args: { argv, ...args } }],
+  });
+  const steps = [
+    ...(more.background === undefined ? [] : [shell(more.background, { background: true })]),
+    ...commands.map((argv) => shell(argv)),
+    { content: 'Done.', toolCalls: [] },
+  ];
+  const file = join(mkdtempSync(join(tmpdir(), 'ow-scenario-')), `${name}.json`);
+  writeFileSync(file, JSON.stringify({ name, description: name, steps }));
+  return file;
+}
+
+/** Recorded outcomes of the commands a run executed, in order. */
+export const commandsOf = (view: RunView): CommandOutcome[] =>
+  view.calls.flatMap(({ capability, outcome }) =>
+    capability === 'shell.exec' && outcome?.kind === 'result' ? [outcome.result as unknown as CommandOutcome] : [],
+  );
