@@ -1,6 +1,6 @@
 // Everything a terminal may act on or that hides or reorders text: controls (C0, C1, DEL), format characters (bidirectional overrides,
-// tags, zero-width marks), line separators. Tab and newline stay, and the joiners that scripts and pictures are made with.
-const DANGEROUS = /(?![\t\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+// zero-width marks), line separators, the whole block of tags, assigned or not. Tab and newline stay, and the joiners that scripts and pictures are made with.
+const DANGEROUS = /(?![\t\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{e0000}-\u{e007f}]/gu;
 
 /**
  * Text of a user, a model or a sandbox as a person may see it: no character of it moves the cursor, changes the title, pastes, or reorders

@@ -17,6 +17,7 @@ const HOSTILE = [
   '\u202egnp.exe',
   'a\u2028b',
   '\u{e0041}',
+  '\u{e0000}',
   '\u007f',
 ];
 
