@@ -1,11 +1,14 @@
+import { rounded } from '../../adapters/compare/quantile.ts';
 import type { Figure } from './figure.ts';
 
 const HEAD = ['figure', 'measured', 'bare', 'ratio', 'target', ''] as const;
 
+const cell = (value: number | null): string => (value === null ? '—' : String(rounded(value)));
+
 /** The figures as lines of a table, the missed ones marked. */
 export function figureTable(figures: readonly Figure[]): string {
   const rows = figures.map(({ id, target, measured, baseline, ratio, met }) => [
-    ...[id, String(measured), baseline === null ? '—' : String(baseline), ratio === null ? '—' : `${ratio} ×`, target, met ? '' : 'MISSED'],
+    ...[id, cell(measured), cell(baseline), ratio === null ? '—' : `${cell(ratio)} ×`, target, met ? '' : 'MISSED'],
   ]);
   const table = [HEAD, ...rows];
   const widths = HEAD.map((_, column) => Math.max(...table.map((row) => (row[column] ?? '').length)));
