@@ -1,0 +1,61 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CliWorld } from './cli-world.ts';
+
+interface Report {
+  readonly ok: boolean;
+  readonly checks: readonly { readonly id: string; readonly ok: boolean; readonly required: boolean; readonly fix?: string }[];
+}
+
+let world: CliWorld;
+beforeEach(() => {
+  world = new CliWorld();
+  // No OPA on this PATH, and none in this HOME.
+  world.env.PATH = '/usr/bin:/bin';
+});
+afterEach(() => world[Symbol.dispose]());
+
+const doctor = async () => {
+  const { code, document } = await world.json('doctor');
+  return { code, report: document as Report, failed: (document as Report).checks.filter(({ ok }) => !ok) };
+};
+
+describe('doctor', () => {
+  it('finds this machine good; that OPA is absent is said and does no harm', async () => {
+    const { code, report, failed } = await doctor();
+    expect(failed).toEqual([expect.objectContaining({ id: 'opa', required: false, fix: 'outwork setup --full' })]);
+    expect({ code, ok: report.ok }).toEqual({ code: 0, ok: true });
+    const text = await world.run('doctor');
+    expect(text.stdout).toMatch(/^opa +absent /m);
+  });
+
+  it('is exit 3 when OUTWORK_REQUIRE names what is absent, and says what mends it', async () => {
+    world.env.OUTWORK_REQUIRE = 'bubblewrap,opa';
+    const { code, report, failed } = await doctor();
+    expect({ code, ok: report.ok }).toEqual({ code: 3, ok: false });
+    expect(failed).toEqual([expect.objectContaining({ id: 'opa', required: true })]);
+    const text = await world.run('doctor');
+    expect(text.code).toBe(3);
+    expect(text.stdout).toMatch(/^opa +MISSING /m);
+    expect(text.stdout).toContain('opa: outwork setup --full');
+  });
+
+  it('a component that does not exist is a usage error, not a pass', async () => {
+    world.env.OUTWORK_REQUIRE = 'bubblewarp';
+    expect(await world.json('doctor')).toMatchObject({ code: 2, document: { error: { code: 'invalid_argument' } } });
+  });
+
+  it('is exit 3 for rules that are not there and a state directory that is open', async () => {
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'policy: {dir: none}\nstateDir: open\n');
+    mkdirSync(join(world.dir, 'open'), { mode: 0o755 });
+    const { code, failed } = await doctor();
+    expect(code).toBe(3);
+    expect(failed.map(({ id }) => id)).toEqual(['policy', 'state', 'opa']);
+  });
+
+  it('makes nothing', async () => {
+    await doctor();
+    expect(() => world.kernel).toThrow();
+  });
+});
