@@ -24,6 +24,8 @@ export const hostLoopExecutor =
         if (signal.aborted) stop();
         else signal.addEventListener('abort', stop, { once: true });
       });
+      // Without its sandbox the loop could only hand out commands that nobody carries out.
+      const lost = sandbox.lost.then(({ reason }): ExecutorOutcome => ({ kind: 'lost', reason }));
       const exited = loop(bindInProcess(deps.service, scope), signal).then(
         (claim): ExecutorOutcome => ({ kind: 'exited', claim }),
         (error: unknown): ExecutorOutcome => {
@@ -36,7 +38,7 @@ export const hostLoopExecutor =
         },
       );
       try {
-        return await Promise.race([exited, aborted]);
+        return await Promise.race([exited, aborted, lost]);
       } finally {
         forgetRun(sandbox, scope.run);
       }

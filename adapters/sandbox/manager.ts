@@ -48,6 +48,8 @@ const SANDBOX_TOKEN_MS = 7 * 24 * 3600 * 1000;
 export class SandboxManager implements AsyncDisposable {
   readonly #deps: SandboxManagerDeps;
   readonly #entries = new Map<string, Entry>();
+  /** Sandboxes that are being ended. */
+  readonly #ending = new Set<Promise<void>>();
   /** Counters of channels that are closed. */
   readonly #closed = { requests: 0, hostToSandbox: 0, bytes: 0 };
 
@@ -106,6 +108,7 @@ export class SandboxManager implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#entries.keys()].map((key) => this.stop(key, 'kernel closing')));
+    await Promise.all(this.#ending);
   }
 
   #begin(key: string, owner: Owner): Entry {
@@ -180,7 +183,13 @@ export class SandboxManager implements AsyncDisposable {
     }
   }
 
-  async #end(sandbox: RunningSandbox, reason: string): Promise<void> {
+  #end(sandbox: RunningSandbox, reason: string): Promise<void> {
+    const ending = this.#endNow(sandbox, reason).finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    return ending;
+  }
+
+  async #endNow(sandbox: RunningSandbox, reason: string): Promise<void> {
     this.#deps.tokens.revoke({ sandbox: sandbox.generation });
     await sandbox.channel.close();
     add(this.#closed, sandbox.channel.counters);

@@ -36,7 +36,8 @@ type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
  */
 export async function call(deps: CallDeps, scope: CallScope, request: CallRequest, onDelta?: (text: string) => void): Promise<CallReply> {
   const run = deps.live.find(scope.run);
-  if (run === undefined || run.scope.fence !== scope.fence) throw new CallError('stale_fence', 'This attempt is over');
+  if (run === undefined || run.scope.fence !== scope.fence || run.signal.aborted)
+    throw new CallError('stale_fence', 'This attempt is over');
   const bound = bindCall(deps, scope, request);
   const reservation = deps.reservations.reserve(scope);
   try {

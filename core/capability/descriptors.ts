@@ -2,6 +2,7 @@ import type { Json } from '../json.ts';
 import { CAPACITY, SAFETY } from '../limits.ts';
 import type { FileOperation } from '../ports/placement.ts';
 import type { JsonSchema } from '../seams/validator.ts';
+import { clipText } from './truncate.ts';
 import { CAPABILITIES, type Caller, type CapabilityName, type EffectClass, type Enforcer, type ShellExecArgs } from './types.ts';
 
 /**
@@ -33,12 +34,6 @@ const object = (properties: Record<string, JsonSchema>, required: readonly strin
   additionalProperties: false,
 });
 const path = text(1024);
-/** Cut by code point: half a surrogate pair would be no text. */
-const clip = (value: string, length: number): string => {
-  if (value.length <= length) return value;
-  const end = value.codePointAt(length - 2);
-  return `${value.slice(0, end !== undefined && end > 0xffff ? length - 2 : length - 1)}…`;
-};
 const size = (value: string): number => Buffer.byteLength(value);
 
 /** An argument longer than this is shown to policy by its start and its length: enough to match programs, flags, hosts and paths. */
@@ -96,7 +91,7 @@ const shell: CapabilityDescriptor = {
   project: (args) => {
     const { argv, cwd, env, stdin, background } = shellArgs(args);
     return {
-      argv: argv.slice(0, PROJECTED_ITEMS).map((item) => clip(item, PROJECTED_CHARACTERS)),
+      argv: argv.slice(0, PROJECTED_ITEMS).map((item) => clipText(item, PROJECTED_CHARACTERS)),
       argv_length: argv.length,
       cwd: cwd ?? '.',
       env: Object.keys(env ?? {}).sort(),
@@ -104,7 +99,7 @@ const shell: CapabilityDescriptor = {
       background: background ?? false,
     };
   },
-  summarize: (args) => clip(shellArgs(args).argv.join(' '), 400),
+  summarize: (args) => clipText(shellArgs(args).argv.join(' '), 400),
   permitMs: (args) => (shellArgs(args).timeoutMs ?? CAPACITY.commandTimeoutMs) + 10_000,
 };
 

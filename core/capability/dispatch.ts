@@ -7,6 +7,7 @@ import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
 import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
 import type { Permit } from './permits.ts';
 import { StreamRedactor } from './redact.ts';
+import { clipText } from './truncate.ts';
 import type { CommandOutcome, ShellExecArgs } from './types.ts';
 
 export interface DispatchDeps {
@@ -42,7 +43,7 @@ export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<Disp
   } catch (error) {
     if (work.signal.aborted || endIsUnknown(error)) throw error;
     const code = error instanceof OutworkError ? error.code : 'dispatch_failed';
-    return { outcome: { kind: 'error', code, message: error instanceof Error ? error.message.slice(0, 2000) : 'failed' } };
+    return { outcome: { kind: 'error', code, message: error instanceof Error ? clipText(error.message, 2000) : 'failed' } };
   }
 }
 
@@ -118,5 +119,5 @@ async function inStore(deps: DispatchDeps, { descriptor, args, permit }: Dispatc
 /** The executor's report of a local command as a recorded outcome: its own claim, never kernel evidence. */
 export function claimedOutcome(outcome: CommandOutcome | undefined, error: { code: string; message: string } | undefined): RecordedOutcome {
   if (outcome !== undefined) return { kind: 'result', result: outcome as unknown as Json, source: 'claimed' };
-  return { kind: 'error', code: (error?.code ?? 'dispatch_failed').slice(0, 64), message: (error?.message ?? 'no outcome').slice(0, 2000) };
+  return { kind: 'error', code: (error?.code ?? 'dispatch_failed').slice(0, 64), message: clipText(error?.message ?? 'no outcome', 2000) };
 }

@@ -1,4 +1,5 @@
 import type { Json } from '../json.ts';
+import { storableText } from './truncate.ts';
 
 /** Stands where a live secret was. */
 export const REDACTED = '[redacted]';
@@ -21,8 +22,7 @@ export function scrubJson(value: Json, secrets: readonly string[]): Json {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [scrubText(key, secrets), scrubJson(item, secrets)]));
 }
 
-export const scrubText = (text: string, secrets: readonly string[]): string =>
-  redactText(text.toWellFormed().replaceAll('\0', '\ufffd'), secrets);
+export const scrubText = (text: string, secrets: readonly string[]): string => redactText(storableText(text), secrets);
 
 const byLength = (secrets: readonly string[]): string[] =>
   secrets.filter((secret) => secret.length > 0).sort((a, b) => b.length - a.length);

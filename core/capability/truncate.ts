@@ -30,3 +30,13 @@ function decodeTail(bytes: Buffer): string {
   while (start < bytes.length && isContinuation(bytes[start])) start += 1;
   return bytes.subarray(start).toString('utf8');
 }
+
+/** At most `length` characters, cut by code point: half a surrogate pair would be no text. */
+export function clipText(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const last = text.codePointAt(length - 2);
+  return `${text.slice(0, last !== undefined && last > 0xffff ? length - 2 : length - 1)}…`;
+}
+
+/** Text as a database keeps it: NUL and lone surrogates become U+FFFD. */
+export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\ufffd');

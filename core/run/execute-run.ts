@@ -60,6 +60,7 @@ async function inSeat(
   control: AttemptControl,
 ): Promise<Ending> {
   const seat = await placement.seat(run, harness);
+  const abort = new AbortController();
   let healthy = false;
   try {
     const { engine, wall, sandbox, cold } = seat;
@@ -88,7 +89,6 @@ async function inSeat(
       deadlineMs: run.deadlineMs,
       sandbox,
     };
-    const abort = new AbortController();
     const signal = AbortSignal.any([control.signal, abort.signal]);
     const live: LiveRun = {
       scope,
@@ -105,6 +105,8 @@ async function inSeat(
     healthy = outcome.kind === 'exited';
     return await endingOf(deps, run, live, outcome);
   } finally {
+    // What still works for this attempt in the kernel, a loop or a model call, stops here.
+    abort.abort();
     deps.live.remove(run.id);
     forgetRun(deps, run.id);
     deps.tokens.revoke({ run: run.id, belowFence: run.fence + 1 });

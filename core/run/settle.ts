@@ -1,4 +1,5 @@
 import { eventOf, unknownGate } from '../capability/call.ts';
+import { clipText, storableText } from '../capability/truncate.ts';
 import type { Reason } from '../capability/types.ts';
 import { StoreError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
@@ -40,7 +41,7 @@ export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, ou
       return failed('exit_contradicts_evidence');
     case 'failed':
       return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [
-        { code: 'executor', message: claim.message.slice(0, 500) },
+        { code: 'executor', message: clipText(storableText(claim.message), 500) },
       ]);
   }
 }
@@ -82,7 +83,7 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         break;
       }
       case 'lost': {
-        const data = { reason: ending.reason.slice(0, 500) };
+        const data = { reason: clipText(storableText(ending.reason), 500) };
         if (counts && run.reclaims + 1 > deps.config.capacity.reclaims) {
           const failure = 'reclaim_budget_exhausted';
           await deps.store.runs.settle(ref, { to: 'failed', failure, event: event('run.failed', { code: failure, ...data }), ...at });

@@ -47,6 +47,7 @@ describe.each(PLACEMENTS)('kill -9 of what executes, under %s', (placement) => {
     const run = await world.post('go');
     await reached.promise;
     await killGuest(world, run);
+    await world.event(run, (event) => event.type === 'run.reclaimed');
     gate.resolve();
     expect((await world.until(run)).run.state).toBe('completed');
     expect(await counted(world)).toBe('2 count');

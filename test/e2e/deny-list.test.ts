@@ -1,0 +1,54 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { DESCRIPTORS, enforcerOf } from '../../core/capability/descriptors.ts';
+import { sha256Hex } from '../../core/json.ts';
+import { PLACEMENTS } from '../../core/run/types.ts';
+import { commandsOf, type E2e, e2e, scenario } from '../support/e2e.ts';
+
+/** Edits the live data and waits until the kernel runs on it. */
+async function denyProgram(world: E2e, program: string): Promise<void> {
+  const before = (await world.kernel.policyStatus()).digests.data;
+  const file = join(world.policyDir, 'data', 'call.yaml');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('denied_programs: []', `denied_programs: [${program}]`));
+  while ((await world.kernel.policyStatus()).digests.data === before) await world.kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
+}
+
+describe.each(PLACEMENTS)('a program on the deny list, under %s', (placement) => {
+  it('is refused without a restart, with its code in the event; before, it ran', async () => {
+    await using world = await e2e({ placement, scenario: scenario('touch', [['touch', 'made']]) });
+    expect(commandsOf(await world.turn('before'))).toMatchObject([{ exitCode: 0 }]);
+    await denyProgram(world, 'touch');
+    const view = await world.turn('after');
+    expect(view.run.state).toBe('completed');
+    expect(commandsOf(view)).toEqual([]);
+    expect(view.calls.find((row) => row.capability === 'shell.exec')?.outcome).toMatchObject({
+      kind: 'denied',
+      reasons: [{ code: 'program_denied' }],
+    });
+    const denied = (await world.kernel.events(0, { run: view.run.id }, 100)).find((event) => event.type === 'call.denied');
+    expect(denied?.data).toMatchObject({ capability: 'shell.exec', codes: ['program_denied'] });
+  });
+});
+
+describe.each(['disposable-per-run', 'persistent-per-user'] as const)('a forged executor under %s', (placement) => {
+  it('can run the denied program, with no credential, no egress and no record, and we say who enforces what', async () => {
+    const file = resolve('test/support/forged-guest.cjs');
+    const guest = { file, sha256: sha256Hex(readFileSync(file)) };
+    await using world = await e2e({ placement, kernel: { guest } });
+    await denyProgram(world, 'touch');
+    const view = await world.turn('go');
+    expect(view.run.state).toBe('completed');
+    const { messages } = await world.kernel.showThread('default', view.run.thread);
+    const report = JSON.parse(messages.at(-1)?.body ?? '{}');
+    expect(report).toMatchObject({ answer: { effect: 'denied', reasons: [{ code: 'program_denied' }] }, ran: true, credentials: [] });
+    expect(report.interfaces.map((name: string) => name.trim())).toEqual(['lo:']);
+    expect(report.claimed).toMatchObject({ error: { code: 'permit_unknown' } });
+    expect(view.calls.filter((row) => row.capability === 'shell.exec')).toMatchObject([{ outcome: { kind: 'denied' } }]);
+    expect(enforcerOf(DESCRIPTORS['shell.exec'], placement)).toBe('executor');
+  });
+});
+
+it('where the kernel starts the command, a deny is the kernel’s to enforce', () => {
+  expect(enforcerOf(DESCRIPTORS['shell.exec'], 'host-loop-shell')).toBe('kernel');
+});
