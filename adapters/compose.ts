@@ -263,7 +263,16 @@ function module(
       .toResolvedValue(
         (calls: CallDeps, tokens: RunTokens, placements: ReadonlyMap<Placement['name'], Placement>) => {
           const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
-          const scheduler = new Scheduler({ ...calls, config, tokens, placements, holder, onError, onEnded: () => kickDelivery() });
+          const scheduler = new Scheduler({
+            ...calls,
+            config,
+            tokens,
+            placements,
+            holder,
+            alone: true,
+            onError,
+            onEnded: () => kickDelivery(),
+          });
           wake = () => scheduler.wake();
           return scheduler;
         },

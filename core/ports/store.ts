@@ -23,7 +23,7 @@ import type { DeliveryItem } from '../seams/delivery.ts';
  * Durable state, the one source of truth. Every method is one transaction; it has happened, synchronously durable, when its promise resolves.
  *
  * - S1 `claim` gives one run to one holder with a fence one higher than before; never a run whose thread has an active run,
- *   never more than `perUser` active runs of one user, oldest message first.
+ *   never more than `perUser` runs of one user at work (`running`, `cancelling`), oldest message first. A parked run takes no room.
  * - S2 every write that takes an `AttemptRef` is refused with `stale_fence` unless that attempt is the run's current one and the run is
  *   `running` or `cancelling`; nothing is changed then.
  * - S3 a transition that `TRANSITIONS` does not list is refused with `illegal_transition`.
@@ -120,9 +120,10 @@ export interface RunStore {
   /**
    * S4. Ends every attempt whose lease is over at `nowMs`, with the outcome `lease_expired`. A lease that lies further ahead than its own
    * length (the clock was set back) is cut to that length.
+   * @param soleHolder - given by a kernel that alone owns this state: leases of any other holder are a dead kernel's, and over at once.
    * @returns the runs it moved.
    */
-  expire(nowMs: number, reclaimBudget: number): Promise<readonly Run[]>;
+  expire(nowMs: number, reclaimBudget: number, soleHolder?: string): Promise<readonly Run[]>;
   get(run: string): Promise<Run | undefined>;
   /** Newest first. */
   list(filter: { tenant?: string; thread?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;

@@ -6,6 +6,8 @@ import type { ClaimedRun } from './types.ts';
 export interface SchedulerDeps extends RunDeps {
   /** Unique per kernel process: a restarted kernel is another holder. */
   readonly holder: string;
+  /** This kernel alone owns the state (its directory is locked): leases of other holders are dead ones. */
+  readonly alone: boolean;
   /** Where errors go that no run can carry. */
   readonly onError: (error: unknown, run: string | undefined) => void;
   /** A run ended: its reply may want delivery, its thread may have a next message. */
@@ -52,7 +54,8 @@ export class Scheduler implements AsyncDisposable {
       try {
         if (this.#deps.clock.now() - sweptAtMs >= this.#deps.config.capacity.heartbeatMs) {
           sweptAtMs = this.#deps.clock.now();
-          await this.#deps.store.runs.expire(sweptAtMs, this.#deps.config.capacity.reclaims);
+          const { alone, holder, config, store } = this.#deps;
+          await store.runs.expire(sweptAtMs, config.capacity.reclaims, alone ? holder : undefined);
         }
         if (await this.#claimOne()) continue;
       } catch (error) {

@@ -54,6 +54,16 @@ export function runClauses(current: Current): void {
     expect((await claim(store, { perUser: 3 }))?.id).toBe(runs[3]);
   });
 
+  test('S1 a parked run holds its thread, and no room of its user', async () => {
+    const { store } = current;
+    await addUser(store, 'ada');
+    const [first, second] = [await post(store), await post(store)];
+    const parked = await mustClaim(store);
+    expect(await claim(store)).toBeUndefined();
+    await settle(store, refOf(parked), 'parked');
+    expect([first.run.id, (await mustClaim(store)).id]).toEqual([parked.id, second.run.id]);
+  });
+
   test('S1 users of one name in two tenants have their own room', async () => {
     const { store } = current;
     await addUser(store, 'ada');
@@ -180,6 +190,18 @@ export function runClauses(current: Current): void {
     expect((await store.runs.attempts(run.id)).map(({ outcome }) => outcome)).toEqual(['lease_expired', 'lease_expired']);
     const types = (await store.events.read(0, { run: run.id }, 100)).map(({ type }) => type);
     expect(types.slice(-3)).toEqual(['run.reclaimed', 'run.claimed', 'run.failed']);
+  });
+
+  test('S4 a kernel that alone owns its state ends the leases of any other holder at once, and not its own', async () => {
+    const { store } = current;
+    await addUser(store, 'ada');
+    await addUser(store, 'bob');
+    const dead = await post(store);
+    await post(store, { actor: 'bob' });
+    await mustClaim(store, { holder: 'dead' });
+    await mustClaim(store, { holder: 'alive' });
+    expect(await store.runs.expire(T0, 3)).toEqual([]);
+    expect(await store.runs.expire(T0, 3, 'alive')).toMatchObject([{ id: dead.run.id, state: 'queued', reclaims: 1 }]);
   });
 
   test('S4 a cancelling run whose lease expires ends cancelled', async () => {

@@ -75,7 +75,7 @@ function count(tally: Tally, outcome: Outcome): void {
 }
 
 async function requireRoom(store: Store, claimed: Run, command: Command): Promise<void> {
-  const active = await store.runs.list({ tenant: claimed.tenant, states: ['running', 'parked', 'cancelling'], limit: 1000 });
+  const active = await store.runs.list({ tenant: claimed.tenant, states: ['running', 'cancelling'], limit: 1000 });
   const mine = active.filter(({ actor }) => actor === claimed.actor).length;
   expect(mine, 'active runs of one user').toBeLessThanOrEqual((command.with as { perUser: number }).perUser);
 }

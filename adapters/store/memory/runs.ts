@@ -71,13 +71,14 @@ export function memoryRuns(memory: Memory): RunStore {
       append(memory, event, nowMs);
       return after;
     },
-    async expire(nowMs, reclaimBudget) {
+    async expire(nowMs, reclaimBudget, soleHolder) {
       const moved: Run[] = [];
       for (const run of [...state.runs.values()].filter(({ state: now }) => isHeld(now))) {
         const lease = state.leaseMs.get(run.id) ?? 0;
         const until = run.leaseUntilMs ?? 0;
-        if (until - lease > nowMs) state.runs.set(run.id, { ...run, leaseUntilMs: nowMs + lease });
-        else if (until <= nowMs) {
+        const orphan = soleHolder !== undefined && run.leaseHolder !== soleHolder;
+        if (!orphan && until - lease > nowMs) state.runs.set(run.id, { ...run, leaseUntilMs: nowMs + lease });
+        else if (orphan || until <= nowMs) {
           endAttempt(state, run, 'lease_expired', nowMs);
           const after = land(state, run, { ...afterLeaseExpiry(run, reclaimBudget), reclaim: true }, nowMs);
           append(memory, leaseExpired(after), nowMs);
@@ -109,7 +110,7 @@ function claimable(state: MemoryState, perUser: number): Run | undefined {
   const blocked = new Set(runs.filter(isActive).map(({ thread }) => thread));
   for (const run of runs) {
     if (run.state !== 'queued' || blocked.has(run.thread)) continue;
-    const mine = runs.filter((other) => isActive(other) && other.tenant === run.tenant && other.actor === run.actor);
+    const mine = runs.filter((other) => isHeld(other.state) && other.tenant === run.tenant && other.actor === run.actor);
     if (mine.length < perUser) return run;
     blocked.add(run.thread);
   }

@@ -29,7 +29,7 @@ where state = 'queued' and id = (
     and (
       select count(*) from runs mine
       where mine.tenant = candidate.tenant and mine.actor = candidate.actor
-        and mine.state in ('running', 'parked', 'cancelling')) < ?5
+        and mine.state in ('running', 'cancelling')) < ?5
   order by candidate.position
   limit 1)
 returning *`;

@@ -73,7 +73,7 @@ export const RunEntity = defineEntity({
   indexes: [
     { name: 'runs_thread_position', properties: ['thread', 'position'] },
     { name: 'runs_queued', properties: ['position'], where: "state = 'queued'" },
-    { name: 'runs_active_actor', properties: ['tenant', 'actor'], where: "state in ('running', 'parked', 'cancelling')" },
+    { name: 'runs_held_actor', properties: ['tenant', 'actor'], where: "state in ('running', 'cancelling')" },
     { name: 'runs_lease', properties: ['lease_until_ms'], where: "state in ('running', 'cancelling')" },
   ],
   // The second guard of S1, should the claim ever be wrong (or run on a database with concurrent claimers).

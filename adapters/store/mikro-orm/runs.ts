@@ -64,7 +64,7 @@ export function runStore(db: Database): RunStore {
         return after;
       });
     },
-    expire: (nowMs, reclaimBudget) => expireLeases(db, nowMs, reclaimBudget),
+    expire: (nowMs, reclaimBudget, soleHolder) => expireLeases(db, nowMs, reclaimBudget, soleHolder),
     async get(id) {
       return (await db.find(RunEntity, { id })).map(toRun)[0];
     },

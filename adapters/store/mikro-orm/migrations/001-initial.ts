@@ -71,7 +71,7 @@ const STATEMENTS = [
   `create unique index runs_position_unique on runs (position)`,
   `create index runs_thread_position on runs (thread, position)`,
   `create index runs_queued on runs (position) where state = 'queued'`,
-  `create index runs_active_actor on runs (tenant, actor) where state in ('running', 'parked', 'cancelling')`,
+  `create index runs_held_actor on runs (tenant, actor) where state in ('running', 'cancelling')`,
   `create index runs_lease on runs (lease_until_ms) where state in ('running', 'cancelling')`,
   `create unique index runs_one_active_per_thread on runs (thread) where state in ('running', 'parked', 'cancelling')`,
   `create table messages (
