@@ -10,6 +10,7 @@ const slow = [
 
 export default defineConfig({
   test: {
+    globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
