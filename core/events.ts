@@ -4,6 +4,9 @@ import type { Json } from './json.ts';
 export const EVENT_TYPES = {
   'user.added': 'a user was made',
   'user.token_issued': 'a bearer token was issued',
+  'user.tokens_revoked': 'the bearer tokens of a user stopped counting',
+  'user.disabled': 'a user may not act any more; tokens are refused',
+  'user.enabled': 'a disabled user may act again',
   'message.posted': 'a message was appended to a thread',
   'run.queued': 'a run waits for a claim',
   'run.claimed': 'an attempt took the lease',

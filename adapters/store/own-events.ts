@@ -26,6 +26,18 @@ export const tokenIssued = (tenant: string, user: string, expiresAtMs: number): 
   data: { user, expires_at_ms: expiresAtMs },
 });
 
+export const tokensRevoked = (tenant: string, user: string, count: number): NewEvent => ({
+  type: 'user.tokens_revoked',
+  tenant,
+  data: { user, count },
+});
+
+export const userSwitched = ({ tenant, name, disabled }: User): NewEvent => ({
+  type: disabled ? 'user.disabled' : 'user.enabled',
+  tenant,
+  data: { user: name },
+});
+
 export const messagePosted = (run: RunWords, message: Message): NewEvent =>
   ofRun(run, 'message.posted', { message: message.id, seq: message.seq, author: message.author, user: message.user });
 

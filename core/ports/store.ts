@@ -8,6 +8,7 @@ import type {
   ClaimedRun,
   EngineName,
   Gate,
+  GateKind,
   Message,
   Origin,
   PlacementName,
@@ -38,8 +39,8 @@ import type { DeliveryItem } from '../seams/delivery.ts';
  * - S11 a delivery is made with its message in one transaction, is sent by whoever turns it `prepared → sending` by compare-and-swap, and
  *   one that a dead kernel left `sending` becomes `unknown`: it is never sent again by itself.
  *
- * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `post` `message.posted` and
- * `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
+ * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `revokeTokens`
+ * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
  * `sweep` `delivery.unknown` a row; `close` with effect `message` appends `message.posted` after its own.
  * Beside the codes named below any method may reject with `disk_full` (retryable) or `store_unavailable`; nothing was changed then.
  */
@@ -51,6 +52,8 @@ export interface Store {
   readonly checkpoints: CheckpointStore;
   readonly events: EventStore;
   readonly deliveries: DeliveryStore;
+  /** Makes one durable write that changes nothing. @throws StoreError `disk_full` `store_unavailable`: the store cannot write */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -61,7 +64,12 @@ export interface UserStore {
   list(tenant?: string): Promise<readonly User[]>;
   /** Keeps only the token's digest. */
   addToken(token: { tenant: string; user: string; digest: string; expiresAtMs: number; nowMs: number }): Promise<void>;
+  /** The user whom a token names now: not after its end, not after its revocation, not while the user is disabled. */
   findByToken(digest: string, nowMs: number): Promise<User | undefined>;
+  /** Ends every token of the user. @returns how many there were. @throws StoreError `not_found` */
+  revokeTokens(user: { tenant: string; name: string; nowMs: number }): Promise<number>;
+  /** A disabled user's tokens name nobody; rows and runs stay. Saying it again changes nothing. @throws StoreError `not_found` */
+  setDisabled(user: { tenant: string; name: string; disabled: boolean; nowMs: number }): Promise<User>;
 }
 
 export interface PostedMessage {
@@ -85,8 +93,8 @@ export interface ThreadStore {
   /** Adds a steering message for a run that has not ended, by its own actor only. @throws StoreError `not_found` `conflict` */
   steer(steer: { tenant: string; run: string; actor: string; body: string; nowMs: number }): Promise<Message>;
   get(tenant: string, id: string): Promise<Thread | undefined>;
-  /** Newest first. */
-  list(tenant: string, limit: number): Promise<readonly Thread[]>;
+  /** Newest first; with `actor` only threads in which a run acts for that user. */
+  list(tenant: string, limit: number, actor?: string): Promise<readonly Thread[]>;
   /** Messages in order of `seq`; the newest `limit` of those after `afterSeq`. */
   messages(thread: string, options: { afterSeq?: number; limit: number }): Promise<readonly Message[]>;
 }
@@ -96,6 +104,13 @@ export interface RunChange {
   readonly gate?: Gate;
   readonly failure?: string;
   readonly event: NewEvent;
+}
+
+export interface RunCount {
+  readonly state: RunState;
+  /** Set when `state` is `parked`. */
+  readonly gate: GateKind | undefined;
+  readonly count: number;
 }
 
 export interface RunStore {
@@ -126,7 +141,9 @@ export interface RunStore {
   expire(nowMs: number, reclaimBudget: number, soleHolder?: string): Promise<readonly Run[]>;
   get(run: string): Promise<Run | undefined>;
   /** Newest first. */
-  list(filter: { tenant?: string; thread?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
+  list(filter: { tenant?: string; thread?: string; actor?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
+  /** How many runs are in each state that is not an end, parked ones by gate. States without a run are left out. */
+  unfinished(): Promise<readonly RunCount[]>;
   attempts(run: string): Promise<readonly Attempt[]>;
 }
 
@@ -180,6 +197,8 @@ export interface OpenCall {
   readonly permit?: { readonly id: string; readonly deadlineMs: number };
   /** Set for a refused call: the row is written `done`. */
   readonly outcome?: RecordedOutcome;
+  /** A call whose whole effect is on the store: it is opened, closed `done` and takes effect in this one write, under its permit. */
+  readonly closing?: Pick<CloseCall, 'outcome' | 'effect' | 'event'>;
   readonly event: NewEvent;
   readonly nowMs: number;
 }
@@ -198,20 +217,26 @@ export type StoreEffect =
   | { readonly kind: 'message'; readonly body: string }
   | { readonly kind: 'checkpoint'; readonly schema: string; readonly version: number; readonly body: string };
 
+export interface CloseCall {
+  readonly permit: string;
+  readonly outcome: RecordedOutcome;
+  readonly state: 'done' | 'unknown';
+  readonly effect?: StoreEffect;
+  readonly event: NewEvent;
+  readonly nowMs: number;
+}
+
 export interface CallStore {
   /** S5. @throws StoreError `stale_fence`; `permit_expired` (its deadline has passed); `conflict` (permit or decision id in use) */
   open(ref: AttemptRef, call: OpenCall): Promise<OpenResult>;
   /** Looks a key up without writing; used before policy is asked, so that a redrive replays. */
   find(run: string, key: CallKey): Promise<CallRow | undefined>;
   /**
-   * Closes permit and row by compare-and-swap and applies `effect`. Without `ref` no fence is checked (never used for an executor).
+   * Closes permit and row by compare-and-swap and applies `effect`.
    * After the permit's deadline only the state `unknown` is accepted.
    * @throws StoreError `stale_fence`; `not_found` (no such permit of this run); `conflict` (already closed); `permit_expired`
    */
-  close(
-    ref: AttemptRef,
-    close: { permit: string; outcome: RecordedOutcome; state: 'done' | 'unknown'; effect?: StoreEffect; event: NewEvent; nowMs: number },
-  ): Promise<CallRow>;
+  close(ref: AttemptRef, close: CloseCall): Promise<CallRow>;
   /** S7. Called once before an attempt is seated. @returns the rows that became `unknown`. */
   judge(ref: AttemptRef, nowMs: number): Promise<readonly CallRow[]>;
   /** A person ends an `unknown` row: `done` records that it happened, `not-done` lets it run again. @throws StoreError `conflict` `not_found` */
@@ -251,6 +276,8 @@ export interface EventStore {
   append(event: NewEvent, nowMs: number): Promise<KernelEvent>;
   /** Events with a cursor greater than `from`, in order. */
   read(from: number, filter: EventFilter, limit: number): Promise<readonly KernelEvent[]>;
+  /** The newest event of all, or of one thread or run. Cheap however long the log is. */
+  last(filter?: Pick<EventFilter, 'thread' | 'run'>): Promise<KernelEvent | undefined>;
   /** Resolves when an event newer than `from` may exist, or the signal aborts. A hint only. */
   changed(from: number, signal: AbortSignal): Promise<void>;
 }

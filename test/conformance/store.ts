@@ -5,6 +5,7 @@ import { callClauses } from './store-calls.ts';
 import { checkpointClauses } from './store-checkpoints.ts';
 import { deliveryClauses } from './store-deliveries.ts';
 import { ingressClauses } from './store-ingress.ts';
+import { ownerClauses } from './store-owners.ts';
 import { runClauses } from './store-runs.ts';
 
 /** The world of the current test, made before and thrown away after each. */
@@ -30,6 +31,7 @@ export function storeConformance(name: string, make: MakeWorld): void {
       },
     };
     ingressClauses(current);
+    ownerClauses(current);
     runClauses(current);
     callClauses(current);
     checkpointClauses(current);

@@ -16,6 +16,11 @@ export function memoryEvents(memory: Memory): EventStore {
         .filter((event) => run === undefined || event.run === run)
         .slice(0, limit);
     },
+    async last({ thread, run } = {}) {
+      return memory.state.events.findLast(
+        (event) => (thread === undefined || event.thread === thread) && (run === undefined || event.run === run),
+      );
+    },
     changed: (from, signal) => memory.changes.changed(from, signal),
   };
 }

@@ -1,6 +1,6 @@
 import { StoreError } from '../../../core/errors.ts';
-import type { RunChange, RunStore } from '../../../core/ports/store.ts';
-import { ACTIVE_STATES, type ClaimedRun, type Run, type RunState } from '../../../core/run/types.ts';
+import type { RunChange, RunCount, RunStore } from '../../../core/ports/store.ts';
+import { ACTIVE_STATES, type ClaimedRun, isTerminal, type Run, type RunState } from '../../../core/run/types.ts';
 import { leaseExpired, runClaimed } from '../own-events.ts';
 import { afterCancel, afterLeaseExpiry, isHeld, landing, requireMove, requireSettlement } from '../run-transition.ts';
 import { requireStorable } from '../storable.ts';
@@ -90,13 +90,24 @@ export function memoryRuns(memory: Memory): RunStore {
     async get(id) {
       return state.runs.get(id);
     },
-    async list({ tenant, thread, states, limit }) {
+    async list({ tenant, thread, actor, states, limit }) {
       return [...state.runs.values()]
         .filter((run) => tenant === undefined || run.tenant === tenant)
         .filter((run) => thread === undefined || run.thread === thread)
+        .filter((run) => actor === undefined || run.actor === actor)
         .filter((run) => states === undefined || states.includes(run.state))
         .reverse()
         .slice(0, limit);
+    },
+    async unfinished() {
+      const counts = new Map<string, RunCount>();
+      for (const { state: now, gate } of state.runs.values()) {
+        if (isTerminal(now)) continue;
+        const kind = now === 'parked' ? gate?.kind : undefined;
+        const known = counts.get(`${now} ${kind}`);
+        counts.set(`${now} ${kind}`, { state: now, gate: kind, count: (known?.count ?? 0) + 1 });
+      }
+      return [...counts.values()];
     },
     async attempts(run) {
       return state.attempts.filter((attempt) => attempt.run === run);

@@ -37,6 +37,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     checkpoints: memoryCheckpoints(memory),
     events: memoryEvents(memory),
     deliveries: memoryDeliveries(memory),
+    probe: () => Promise.resolve(),
     async close() {
       memory.changes.close();
     },

@@ -61,9 +61,11 @@ export function memoryThreads(memory: Memory): ThreadStore {
     async get(tenant, id) {
       return find(tenant, id);
     },
-    async list(tenant, limit) {
+    async list(tenant, limit, actor) {
+      const acting = [...state.runs.values()].filter((run) => run.tenant === tenant && run.actor === actor);
+      const own = new Set(acting.map(({ thread }) => thread));
       return state.threads
-        .filter((thread) => thread.tenant === tenant)
+        .filter((thread) => thread.tenant === tenant && (actor === undefined || own.has(thread.id)))
         .reverse()
         .slice(0, limit);
     },

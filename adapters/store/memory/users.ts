@@ -1,9 +1,9 @@
 import { StoreError } from '../../../core/errors.ts';
 import type { UserStore } from '../../../core/ports/store.ts';
 import type { User } from '../../../core/run/types.ts';
-import { tokenIssued, userAdded } from '../own-events.ts';
+import { tokenIssued, tokensRevoked, userAdded, userSwitched } from '../own-events.ts';
 import { requireStorable } from '../storable.ts';
-import { append, type Memory } from './state.ts';
+import { append, type Memory, replace } from './state.ts';
 
 const byName = (a: User, b: User): number => compare(a.tenant, b.tenant) || compare(a.name, b.name);
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -11,6 +11,12 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 export function memoryUsers(memory: Memory): UserStore {
   const { users, tokens } = memory.state;
   const find = (tenant: string, name: string) => users.find((user) => user.tenant === tenant && user.name === name);
+  const requireUser = (tenant: string, name: string): User => {
+    requireStorable([tenant, name]);
+    const user = find(tenant, name);
+    if (user === undefined) throw new StoreError('not_found', `There is no user ${tenant}/${name}`);
+    return user;
+  };
   return {
     async add({ tenant, name, roles, nowMs }) {
       requireStorable([tenant, name, roles]);
@@ -40,6 +46,20 @@ export function memoryUsers(memory: Memory): UserStore {
       if (token === undefined || token.expiresAtMs <= nowMs) return undefined;
       const user = find(token.tenant, token.user);
       return user?.disabled === true ? undefined : user;
+    },
+    async revokeTokens({ tenant, name, nowMs }) {
+      requireUser(tenant, name);
+      const digests = [...tokens].filter(([, token]) => token.tenant === tenant && token.user === name).map(([digest]) => digest);
+      for (const digest of digests) tokens.delete(digest);
+      if (digests.length > 0) append(memory, tokensRevoked(tenant, name, digests.length), nowMs);
+      return digests.length;
+    },
+    async setDisabled({ tenant, name, disabled, nowMs }) {
+      const user = requireUser(tenant, name);
+      if (user.disabled === disabled) return user;
+      const switched = replace(users, user, { ...user, disabled });
+      append(memory, userSwitched(switched), nowMs);
+      return switched;
     },
   };
 }

@@ -32,6 +32,7 @@ export const UserTokenEntity = defineEntity({
   name: 'UserToken',
   tableName: 'user_tokens',
   properties: { digest: p.text().primary(), tenant: inTenant(), user_name: p.text(), expires_at_ms: time(), created_at_ms: time() },
+  indexes: [{ name: 'user_tokens_owner', properties: ['tenant', 'user_name'] }],
 });
 
 export const ThreadEntity = defineEntity({
@@ -72,6 +73,7 @@ export const RunEntity = defineEntity({
   },
   indexes: [
     { name: 'runs_thread_position', properties: ['thread', 'position'] },
+    { name: 'runs_actor', properties: ['tenant', 'actor', 'position'] },
     { name: 'runs_queued', properties: ['position'], where: "state = 'queued'" },
     { name: 'runs_held_actor', properties: ['tenant', 'actor'], where: "state in ('running', 'cancelling')" },
     { name: 'runs_lease', properties: ['lease_until_ms'], where: "state in ('running', 'cancelling')" },

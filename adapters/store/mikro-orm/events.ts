@@ -20,6 +20,10 @@ export function eventStore(db: Database): EventStore {
       };
       return (await db.find(EventEntity, where, { orderBy: { cursor: 'asc' }, limit })).map(toEvent);
     },
+    async last({ thread, run } = {}) {
+      const where = { ...(thread === undefined ? {} : { thread }), ...(run === undefined ? {} : { run }) };
+      return (await db.find(EventEntity, where, { orderBy: { cursor: 'desc' }, limit: 1 })).map(toEvent)[0];
+    },
     changed: (from, signal) => db.changes.changed(from, signal),
   };
 }

@@ -1,6 +1,7 @@
-import type { RunStore } from '../../../core/ports/store.ts';
+import type { RunCount, RunStore } from '../../../core/ports/store.ts';
+import type { GateKind } from '../../../core/run/types.ts';
 import { afterCancel, requireMove, requireSettlement } from '../run-transition.ts';
-import { requireStorable } from '../storable.ts';
+import { isStorable, requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
 import { claimRun } from './claim-run.ts';
 import type { Database } from './database.ts';
@@ -13,6 +14,21 @@ import { toAttempt, toRun } from './rows.ts';
 const HEARTBEAT = `update runs set lease_until_ms = ?, lease_ms = ? where ${HELD_BY} returning cancel_requested`;
 
 const SEAT = 'update attempts set placement = ?, engine = ?, sandbox = ? where run = ? and fence = ?';
+
+interface CountRecord {
+  readonly state: RunCount['state'];
+  readonly gate: GateKind | null;
+  readonly count: number;
+}
+
+/** One look at each of three partial indexes, however many runs have ended. */
+const UNFINISHED = `
+select state, null as gate, count(*) as count from runs where state = 'queued' having count(*) > 0
+union all
+select state, null, count(*) from runs where state in ('running', 'cancelling') group by state
+union all
+select state, json_extract(gate, '$.kind'), count(*) from runs indexed by runs_one_active_per_thread
+where state in ('running', 'parked', 'cancelling') and state = 'parked' group by 1, 2`;
 
 export function runStore(db: Database): RunStore {
   return {
@@ -66,15 +82,21 @@ export function runStore(db: Database): RunStore {
     },
     expire: (nowMs, reclaimBudget, soleHolder) => expireLeases(db, nowMs, reclaimBudget, soleHolder),
     async get(id) {
-      return (await db.find(RunEntity, { id })).map(toRun)[0];
+      if (!isStorable(id)) return undefined;
+      const row = await db.get<RunRecord>('select * from runs where id = ?', [id]);
+      return row === undefined ? undefined : toRun(row);
     },
-    async list({ tenant, thread, states, limit }) {
+    async list({ tenant, thread, actor, states, limit }) {
       const where = {
         ...(tenant === undefined ? {} : { tenant }),
         ...(thread === undefined ? {} : { thread }),
+        ...(actor === undefined ? {} : { actor }),
         ...(states === undefined ? {} : { state: { $in: [...states] } }),
       };
       return (await db.find(RunEntity, where, { orderBy: { position: 'desc' }, limit })).map(toRun);
+    },
+    async unfinished() {
+      return (await db.all<CountRecord>(UNFINISHED, [])).map(({ state, gate, count }) => ({ state, gate: gate ?? undefined, count }));
     },
     async attempts(run) {
       return (await db.find(AttemptEntity, { run }, { orderBy: { fence: 'asc' } })).map(toAttempt);

@@ -2,11 +2,11 @@ import { StoreError } from '../../../core/errors.ts';
 import type { ThreadStore } from '../../../core/ports/store.ts';
 import { isTerminal, type Run } from '../../../core/run/types.ts';
 import { messagePosted, runQueued, runSteered } from '../own-events.ts';
-import { requireStorable } from '../storable.ts';
+import { isStorable, requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
 import { appendMessage } from './append-message.ts';
 import type { Database, Tx } from './database.ts';
-import { MessageEntity, type RunRecord, ThreadEntity, type ThreadRecord } from './entities.ts';
+import { type MessageRecord, type RunRecord, ThreadEntity, type ThreadRecord } from './entities.ts';
 import { toMessage, toRun, toThread } from './rows.ts';
 import { userExists } from './users.ts';
 
@@ -18,6 +18,11 @@ returning *`;
 const ADD_RUN = `
 insert into runs (id, position, tenant, thread, actor, origin, message, state, fence, reclaims, placement, harness, cancel_requested, created_at_ms)
 values (?, (select coalesce(max(position), 0) + 1 from runs), ?, ?, ?, ?, '', 'queued', 0, 0, ?, ?, 0, ?)`;
+
+const OWN_THREADS = `
+select threads.* from threads where id in (select thread from runs where tenant = ? and actor = ?) order by threads.position desc limit ?`;
+
+const MESSAGES = 'select * from messages where thread = ? and seq > ? order by seq desc limit ?';
 
 const NAME_MESSAGE = 'update runs set message = ? where id = ? returning *';
 
@@ -64,11 +69,14 @@ export function threadStore(db: Database): ThreadStore {
     async get(tenant, id) {
       return (await db.find(ThreadEntity, { id, tenant })).map(toThread)[0];
     },
-    async list(tenant, limit) {
+    async list(tenant, limit, actor) {
+      if (actor !== undefined)
+        return isStorable([tenant, actor]) ? (await db.all<ThreadRecord>(OWN_THREADS, [tenant, actor, limit])).map(toThread) : [];
       return (await db.find(ThreadEntity, { tenant }, { orderBy: { position: 'desc' }, limit })).map(toThread);
     },
     async messages(thread, { afterSeq = 0, limit }) {
-      const newestFirst = await db.find(MessageEntity, { thread, seq: { $gt: afterSeq } }, { orderBy: { seq: 'desc' }, limit });
+      if (!isStorable(thread)) return [];
+      const newestFirst = await db.all<MessageRecord>(MESSAGES, [thread, afterSeq, limit]);
       return newestFirst.map(toMessage).reverse();
     },
   };

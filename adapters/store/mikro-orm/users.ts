@@ -1,6 +1,6 @@
 import { StoreError } from '../../../core/errors.ts';
 import type { UserStore } from '../../../core/ports/store.ts';
-import { tokenIssued, userAdded } from '../own-events.ts';
+import { tokenIssued, tokensRevoked, userAdded, userSwitched } from '../own-events.ts';
 import { requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
 import type { Database, Tx } from './database.ts';
@@ -19,6 +19,10 @@ values (?, ?, ?, 0, ?, coalesce(
 returning *`;
 
 const ADD_TOKEN = 'insert into user_tokens (digest, tenant, user_name, expires_at_ms, created_at_ms) values (?, ?, ?, ?, ?)';
+
+const REVOKE_TOKENS = 'delete from user_tokens where tenant = ? and user_name = ?';
+
+const SWITCH_USER = 'update users set disabled = ? where tenant = ? and name = ? and disabled <> ? returning *';
 
 export function userStore(db: Database): UserStore {
   const get: UserStore['get'] = async (tenant, name) => (await db.find(UserEntity, { tenant, name })).map(toUser)[0];
@@ -52,7 +56,33 @@ export function userStore(db: Database): UserStore {
       const user = await get(token.tenant, token.user_name);
       return user?.disabled === true ? undefined : user;
     },
+    async revokeTokens({ tenant, name, nowMs }) {
+      requireStorable([tenant, name]);
+      return db.write(async (tx) => {
+        await requireUser(tx, tenant, name);
+        const count = await tx.run(REVOKE_TOKENS, [tenant, name]);
+        if (count > 0) await appendEvent(db, tx, tokensRevoked(tenant, name, count), nowMs);
+        return count;
+      });
+    },
+    async setDisabled({ tenant, name, disabled, nowMs }) {
+      requireStorable([tenant, name]);
+      const to = disabled ? 1 : 0;
+      return db.write(async (tx) => {
+        const row = await tx.get<UserRecord>(SWITCH_USER, [to, tenant, name, to]);
+        if (row === undefined) return toUser(await requireUser(tx, tenant, name));
+        const user = toUser(row);
+        await appendEvent(db, tx, userSwitched(user), nowMs);
+        return user;
+      });
+    },
   };
+}
+
+async function requireUser(tx: Tx, tenant: string, name: string): Promise<UserRecord> {
+  const row = await tx.get<UserRecord>('select * from users where tenant = ? and name = ?', [tenant, name]);
+  if (row === undefined) throw new StoreError('not_found', `There is no user ${tenant}/${name}`);
+  return row;
 }
 
 export async function userExists(tx: Tx, tenant: string, name: string): Promise<boolean> {
