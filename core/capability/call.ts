@@ -3,13 +3,14 @@ import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
-import type { CallRow, RecordedOutcome, StoreEffect } from '../ports/store.ts';
+import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
 import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
 import type { PermitClose } from '../wire/protocol.ts';
-import { type AuthorizeDeps, type BoundCall, bindCall, decideCall, type Verdict } from './authorize.ts';
-import { claimedOutcome, commandBounds, type DispatchDeps, dispatch } from './dispatch.ts';
+import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
+import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
 import { type Terms, termsOf } from './floor.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
+import { loggedInput } from '../policy/log.ts';
 import { scrubJson, scrubText } from './redact.ts';
 import type { Reservations } from './reservations.ts';
 import { truncateText } from './truncate.ts';
@@ -41,10 +42,11 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   const bound = bindCall(deps, scope, request);
   const reservation = deps.reservations.reserve(scope);
   try {
-    const verdict = decideCall(deps, scope, bound, deps.reservations.callsOf(scope.run));
-    const opened = await open(deps, scope, bound, verdict);
+    const verdict = decideCall(deps, scope, bound, factsOf(deps, run));
+    const opened = await open(deps, scope, bound, verdict, await closingOf(deps, scope, bound, verdict));
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
+      if (bound.descriptor.name === 'message.post') deps.onMessage();
       reservation.release();
       return opened.reply;
     }
@@ -57,9 +59,35 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   }
 }
 
+/** What policy is told of the run beside its scope. */
+const factsOf = ({ reservations, live }: CallDeps, { scope, otherActors = [] }: LiveRun): CallFacts => ({
+  callsUsed: reservations.callsOf(scope.run),
+  callsLeft: reservations.callsLeftOf(scope.run),
+  sandboxOrigins: live.originsOf(scope.sandbox),
+  otherActors,
+});
+
 /** Commands of an executor that lives in the sandbox run there, by permit. */
 const runsLocally = (scope: CallScope, bound: BoundCall): boolean =>
   bound.descriptor.runsIn === 'command' && scope.caller === 'executor' && scope.placement !== 'host-loop-shell';
+
+/** For a call whose whole effect is on the store: how it ends, with the obligations applied, so that one durable write does it all. */
+async function closingOf(
+  deps: CallDeps,
+  scope: CallScope,
+  { descriptor, request }: BoundCall,
+  { decision }: Verdict,
+): Promise<OpenCall['closing']> {
+  if (descriptor.runsIn !== 'store' || decision.effect !== 'allow') return undefined;
+  const secrets = deps.broker.liveSecrets(scope);
+  const { outcome, effect } = await storeEffect(deps, scope.thread, descriptor, request.args);
+  const { step, call } = request.key;
+  return {
+    outcome: scrubbed(outcome, secrets),
+    ...(effect === undefined ? {} : { effect: { ...effect, body: scrubText(effect.body, secrets) } }),
+    event: eventOf(scope, 'call.completed', { capability: descriptor.name, step, call }),
+  };
+}
 
 interface Sealed {
   readonly id: string;
@@ -72,7 +100,8 @@ async function open(
   deps: CallDeps,
   scope: CallScope,
   { descriptor, request, argsDigest }: BoundCall,
-  { decision, inputDigest }: Verdict,
+  { decision, inputDigest, input }: Verdict,
+  closing: OpenCall['closing'],
 ): Promise<{ row: CallRow; sealed: Sealed } | { reply: FinalReply }> {
   const nowMs = deps.clock.now();
   const permitMs = descriptor.permitMs(request.args);
@@ -87,8 +116,8 @@ async function open(
     effectClass: terms.effectClass,
     argsDigest,
     summary: scrubText(descriptor.summarize(request.args), deps.broker.liveSecrets(scope)),
-    decision: { id, inputDigest, decision },
-    ...(denied ? { outcome: { kind: 'denied', reasons: decision.reasons } } : { permit: sealed }),
+    decision: { id, inputDigest, decision, ...loggedInput(deps, input, deps.broker.liveSecrets(scope)) },
+    ...(denied ? { outcome: { kind: 'denied', reasons: decision.reasons } } : { permit: sealed, ...(closing && { closing }) }),
     event: eventOf(scope, denied ? 'call.denied' : 'call.dispatched', {
       capability: descriptor.name,
       step: request.key.step,
@@ -102,7 +131,7 @@ async function open(
     case 'opened':
       return { row: opened.row, sealed };
     case 'recorded':
-      return { reply: replyOf(opened.row, !denied || opened.row.decision !== id) };
+      return { reply: replyOf(opened.row, opened.row.decision !== id) };
     case 'unknown':
       return { reply: { effect: 'parked', gate: unknownGate(opened.row) } };
     case 'in_flight':
@@ -138,7 +167,7 @@ async function execute(
   const timeout = AbortSignal.timeout(Math.max(1, permit.deadlineMs - deps.clock.now()));
   const signal = AbortSignal.any([run.signal, timeout]);
   const secrets = deps.broker.liveSecrets(permit.scope);
-  const { outcome, effect } = await dispatch(deps, {
+  const outcome = await dispatch(deps, {
     permit,
     descriptor: bound.descriptor,
     args,
@@ -148,20 +177,20 @@ async function execute(
     secrets,
     onDelta,
   });
-  return close(deps, permit, outcome, effect);
+  return close(deps, permit, outcome);
 }
 
 /** The executor reports how a local command ended. @throws CallError `permit_unknown` `permit_expired` */
 export async function closePermit(deps: CallDeps, scope: CallScope, report: PermitClose): Promise<FinalReply> {
   const permit = deps.permits.take(report.permit, scope);
   const late = deps.clock.now() > permit.deadlineMs;
-  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), undefined, late ? 'unknown' : undefined);
+  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), late ? 'unknown' : undefined);
   if (late) throw new CallError('permit_expired', 'The outcome came after the deadline of its permit');
   return reply;
 }
 
-/** Obligations, then the row's end, its effect and its event in one durable write. */
-async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, effect?: StoreEffect, forced?: 'unknown'): Promise<FinalReply> {
+/** Obligations, then the row's end and its event in one durable write. */
+async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, forced?: 'unknown'): Promise<FinalReply> {
   const { scope, row } = permit;
   try {
     const secrets = deps.broker.liveSecrets(scope);
@@ -171,7 +200,6 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, effec
       permit: permit.id,
       outcome,
       state,
-      ...(effect === undefined ? {} : { effect: { ...effect, body: scrubText(effect.body, secrets) } }),
       event: eventOf(scope, state === 'done' ? 'call.completed' : 'call.unknown', {
         capability: row.capability,
         call_id: row.id,
@@ -179,7 +207,6 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, effec
       }),
       nowMs: deps.clock.now(),
     });
-    if (effect?.kind === 'message') deps.onMessage();
     return replyOf(closed, false);
   } finally {
     permit.reservation.release();

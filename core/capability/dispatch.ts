@@ -37,20 +37,20 @@ export interface Dispatched {
  * Carries a permitted call out on the kernel's side. What the call itself gets wrong (a missing file, a refused path) is an outcome;
  * what leaves its end unknown (a lost sandbox, an abort) is thrown, and the row stays `dispatched` for the next attempt to judge.
  */
-export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<Dispatched> {
+export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<RecordedOutcome> {
   try {
     return await carryOut(deps, work);
   } catch (error) {
     if (work.signal.aborted || endIsUnknown(error)) throw error;
     const code = error instanceof OutworkError ? error.code : 'dispatch_failed';
-    return { outcome: { kind: 'error', code, message: error instanceof Error ? clipText(error.message, 2000) : 'failed' } };
+    return { kind: 'error', code, message: error instanceof Error ? clipText(error.message, 2000) : 'failed' };
   }
 }
 
 const endIsUnknown = (error: unknown): boolean =>
   error instanceof SandboxError && (error.code === 'guest_lost' || error.code === 'not_running');
 
-async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<Dispatched> {
+async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<RecordedOutcome> {
   const { descriptor, args, permit, seat, signal } = work;
   switch (descriptor.runsIn) {
     case 'gateway':
@@ -60,11 +60,11 @@ async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<Dispatched>
     case 'command':
       return result((await seat.tools.exec(commandOf(args, permit, deps.capacity), signal)) as unknown as Json);
     case 'store':
-      return inStore(deps, work);
+      throw new CallError('dispatch_failed', `${descriptor.name} is carried out where it is recorded`);
   }
 }
 
-const result = (value: Json): Dispatched => ({ outcome: { kind: 'result', result: value, source: 'kernel' } });
+const result = (value: Json): RecordedOutcome => ({ kind: 'result', result: value, source: 'kernel' });
 
 async function generate(deps: DispatchDeps, { args, permit, step, signal, secrets, onDelta }: Dispatch): Promise<Json> {
   const redactor = new StreamRedactor(secrets);
@@ -100,19 +100,28 @@ function commandOf(args: Json, permit: Permit, capacity: DispatchDeps['capacity'
   };
 }
 
-async function inStore(deps: DispatchDeps, { descriptor, args, permit }: Dispatch): Promise<Dispatched> {
+/** What a call means whose whole effect is on the store: the reads are made, the effect is left to the write that records the call. */
+export async function storeEffect(
+  deps: Pick<DispatchDeps, 'store'>,
+  thread: string,
+  descriptor: CapabilityDescriptor,
+  args: Json,
+): Promise<Dispatched> {
   const value = args as unknown as { body: string; schema: string; version: number; afterSeq?: number; limit?: number };
   switch (descriptor.name) {
     case 'message.post':
-      return { ...result({ posted: true }), effect: { kind: 'message', body: value.body } };
+      return { outcome: result({ posted: true }), effect: { kind: 'message', body: value.body } };
     case 'checkpoint.save':
-      return { ...result({ saved: true }), effect: { kind: 'checkpoint', schema: value.schema, version: value.version, body: value.body } };
+      return {
+        outcome: result({ saved: true }),
+        effect: { kind: 'checkpoint', schema: value.schema, version: value.version, body: value.body },
+      };
     case 'thread.read': {
-      const messages = await deps.store.threads.messages(permit.scope.thread, { afterSeq: value.afterSeq ?? 0, limit: value.limit ?? 50 });
-      return result({ messages: messages.map(({ seq, author, user, body }) => ({ seq, author, user, body })) });
+      const messages = await deps.store.threads.messages(thread, { afterSeq: value.afterSeq ?? 0, limit: value.limit ?? 50 });
+      return { outcome: result({ messages: messages.map(({ seq, author, user, body }) => ({ seq, author, user, body })) }) };
     }
     default:
-      throw new CallError('dispatch_failed', `${descriptor.name} has no handler`);
+      throw new CallError('dispatch_failed', `${descriptor.name} has no effect on the store`);
   }
 }
 

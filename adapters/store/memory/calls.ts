@@ -1,7 +1,7 @@
 import type { CallKey } from '../../../core/capability/types.ts';
 import { StoreError } from '../../../core/errors.ts';
-import type { CallRow, CallStore, StoreEffect } from '../../../core/ports/store.ts';
-import type { Run } from '../../../core/run/types.ts';
+import type { CallRow, CallStore, CloseCall, StoreEffect } from '../../../core/ports/store.ts';
+import type { AttemptRef, Run } from '../../../core/run/types.ts';
 import { answerOf, judgedState, requireClosable, requireOpenable, resolvedOutcome } from '../call-transition.ts';
 import { checkpointDigest, KEPT_CHECKPOINTS } from '../checkpoint-seal.ts';
 import { callUnknown, messagePosted } from '../own-events.ts';
@@ -15,6 +15,20 @@ export function memoryCalls(memory: Memory): CallStore {
   const { calls, decisions, permits } = memory.state;
   const find = (run: string, key: CallKey) =>
     calls.find((row) => row.run === run && row.key.step === key.step && row.key.call === key.call);
+  const closeHeld = (ref: AttemptRef, close: CloseCall): CallRow => {
+    requireStorable([ref.run, close]);
+    const run = requireHeld(memory.state, ref);
+    const permit = permits.get(close.permit);
+    if (permit === undefined || permit.run !== ref.run) throw new StoreError('not_found', 'The run has no such permit');
+    requireClosable(permit, close);
+    const row = calls.find((one) => one.permit === close.permit && one.state === 'dispatched');
+    if (row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
+    permits.set(close.permit, { ...permit, open: false });
+    const closed = replace(calls, row, { ...row, state: close.state, outcome: copyOf(close.outcome), closedAtMs: close.nowMs });
+    append(memory, close.event, close.nowMs);
+    if (close.effect !== undefined) apply(memory, run, close.effect, close.nowMs);
+    return closed;
+  };
   return {
     async open(ref, call) {
       requireStorable([ref.run, call]);
@@ -48,24 +62,16 @@ export function memoryCalls(memory: Memory): CallStore {
       decisions.push({ id, run: ref.run, capability, inputDigest, decision: copyOf(decision.decision), atMs: nowMs });
       if (permit !== undefined) permits.set(permit.id, { run: ref.run, open: true, deadlineMs: permit.deadlineMs });
       append(memory, call.event, nowMs);
+      if (call.closing !== undefined && permit !== undefined) {
+        return { kind: 'recorded', row: closeHeld(ref, { permit: permit.id, state: 'done', nowMs, ...call.closing }) };
+      }
       return { kind: permit === undefined ? 'recorded' : 'opened', row };
     },
     async find(run, key) {
       return find(run, key);
     },
     async close(ref, close) {
-      requireStorable([ref.run, close]);
-      const run = requireHeld(memory.state, ref);
-      const permit = permits.get(close.permit);
-      if (permit === undefined || permit.run !== ref.run) throw new StoreError('not_found', 'The run has no such permit');
-      requireClosable(permit, close);
-      const row = calls.find((one) => one.permit === close.permit && one.state === 'dispatched');
-      if (row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
-      permits.set(close.permit, { ...permit, open: false });
-      const closed = replace(calls, row, { ...row, state: close.state, outcome: copyOf(close.outcome), closedAtMs: close.nowMs });
-      append(memory, close.event, close.nowMs);
-      if (close.effect !== undefined) apply(memory, run, close.effect, close.nowMs);
-      return closed;
+      return closeHeld(ref, close);
     },
     async judge(ref, nowMs) {
       const run = requireHeld(memory.state, ref);

@@ -2,7 +2,7 @@ import type { CallStore } from '../../../core/ports/store.ts';
 import { isStorable } from '../storable.ts';
 import { closeCall } from './close-call.ts';
 import type { Database } from './database.ts';
-import { CallEntity, type CallRecord, DecisionEntity } from './entities.ts';
+import { type CallRecord, DecisionEntity } from './entities.ts';
 import { judgeCalls } from './judge-calls.ts';
 import { FIND_CALL, openCall } from './open-call.ts';
 import { resolveCall } from './resolve-call.ts';
@@ -20,7 +20,8 @@ export function callStore(db: Database): CallStore {
     judge: (ref, nowMs) => judgeCalls(db, ref, nowMs),
     resolve: (call, as, event, nowMs) => resolveCall(db, call, as, event, nowMs),
     async list(run) {
-      return (await db.find(CallEntity, { run }, { orderBy: { step: 'asc', call: 'asc' } })).map(toCall);
+      if (!isStorable(run)) return [];
+      return (await db.all<CallRecord>('select * from calls where run = ? order by step, call', [run])).map(toCall);
     },
     async decisions(run) {
       return (await db.find(DecisionEntity, { run }, { orderBy: { position: 'asc' } })).map(toDecision);

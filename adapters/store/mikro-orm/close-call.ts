@@ -1,5 +1,5 @@
 import { StoreError } from '../../../core/errors.ts';
-import type { CallRow, CallStore, StoreEffect } from '../../../core/ports/store.ts';
+import type { CallRow, CloseCall, StoreEffect } from '../../../core/ports/store.ts';
 import type { AttemptRef, Run } from '../../../core/run/types.ts';
 import { requireClosable } from '../call-transition.ts';
 import { messagePosted } from '../own-events.ts';
@@ -22,24 +22,24 @@ update calls set state = ?, outcome = ?, closed_at_ms = ?
 where id = ? and permit = ? and state = 'dispatched'
 returning *`;
 
-type Close = Parameters<CallStore['close']>[1];
-
 /** S6: permit, row, effect and event of one call's end in one transaction. */
-export async function closeCall(db: Database, ref: AttemptRef, close: Close): Promise<CallRow> {
+export async function closeCall(db: Database, ref: AttemptRef, close: CloseCall): Promise<CallRow> {
   requireStorable([ref.run, close]);
-  return db.write(async (tx) => {
-    const run = await requireHeld(tx, ref);
-    const permit = await tx.get<{ state: string; deadline_ms: number; call: string }>(FIND_PERMIT, [close.permit, ref.run]);
-    if (permit === undefined) throw new StoreError('not_found', 'The run has no such permit');
-    requireClosable({ open: permit.state === 'claimed', deadlineMs: permit.deadline_ms }, close);
-    const row = await closeRow(tx, permit.call, close);
-    await appendEvent(db, tx, close.event, close.nowMs);
-    if (close.effect !== undefined) await apply(db, tx, run, close.effect, close.nowMs);
-    return row;
-  });
+  return db.write(async (tx) => closeHeld(db, tx, await requireHeld(tx, ref), close));
 }
 
-async function closeRow(tx: Tx, call: string, { permit, state, outcome, nowMs }: Close): Promise<CallRow> {
+/** The same inside a transaction that has checked the fence. */
+export async function closeHeld(db: Database, tx: Tx, run: Run, close: CloseCall): Promise<CallRow> {
+  const permit = await tx.get<{ state: string; deadline_ms: number; call: string }>(FIND_PERMIT, [close.permit, run.id]);
+  if (permit === undefined) throw new StoreError('not_found', 'The run has no such permit');
+  requireClosable({ open: permit.state === 'claimed', deadlineMs: permit.deadline_ms }, close);
+  const row = await closeRow(tx, permit.call, close);
+  await appendEvent(db, tx, close.event, close.nowMs);
+  if (close.effect !== undefined) await apply(db, tx, run, close.effect, close.nowMs);
+  return row;
+}
+
+async function closeRow(tx: Tx, call: string, { permit, state, outcome, nowMs }: CloseCall): Promise<CallRow> {
   const closed = await tx.run(CLOSE_PERMIT, [nowMs, permit]);
   const row = await tx.get<CallRecord>(CLOSE_CALL, [state, JSON.stringify(outcome), nowMs, call, permit]);
   if (closed !== 1 || row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');

@@ -3,6 +3,7 @@ import type { AttemptRef } from '../../../core/run/types.ts';
 import { answerOf, requireOpenable } from '../call-transition.ts';
 import { requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
+import { closeHeld } from './close-call.ts';
 import type { Database, Tx } from './database.ts';
 import type { CallRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
@@ -32,7 +33,7 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
   requireStorable([ref.run, call]);
   requireOpenable(call);
   return db.write(async (tx) => {
-    await requireHeld(tx, ref);
+    const run = await requireHeld(tx, ref);
     const found = await tx.get<CallRecord>(FIND_CALL, [ref.run, call.key.step, call.key.call]);
     const answer = found === undefined ? undefined : answerOf(toCall(found), ref, call);
     if (answer !== undefined) return answer;
@@ -43,6 +44,9 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
       await tx.run(ADD_PERMIT, [call.permit.id, ref.run, ref.fence, row.id, call.permit.deadlineMs, nowMs]);
     }
     await appendEvent(db, tx, call.event, nowMs);
+    if (call.closing !== undefined && call.permit !== undefined) {
+      return { kind: 'recorded', row: await closeHeld(db, tx, run, { permit: call.permit.id, state: 'done', nowMs, ...call.closing }) };
+    }
     return { kind: call.permit === undefined ? 'recorded' : 'opened', row };
   });
 }

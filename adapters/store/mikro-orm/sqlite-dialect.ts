@@ -25,6 +25,11 @@ export class DurableSqliteDialect extends SqliteDialect {
   override createDriver(): Driver {
     return new ImmediateDriver(this.#database);
   }
+
+  /** A prepared statement of the one connection, for whoever holds it: inside a write transaction nothing else may run. */
+  prepare(sql: string): SqliteStatement {
+    return this.#database.prepare(sql);
+  }
 }
 
 class ImmediateDriver extends SqliteDriver {
