@@ -45,8 +45,10 @@ function addSetup(program: Command, on: On): void {
   program
     .command('setup')
     .description('install and prepare what is missing; can be repeated')
-    .option('--full', 'also what is needed to edit policies (Go, OPA)')
+    .option('--full', 'also what is needed to edit policies and to run all tests (Go, OPA, Chromium)')
     .option('--dry-run', 'only say what would be done')
+    .option('--undo', 'take back what earlier set-ups added')
+    .option('--delete-state', 'with --undo: also the state directory with everything in it')
     .action((options, command: Command) => on(command, async (context) => (await import('./commands/setup.ts')).setup(context, options)));
   const config = program.command('config').description('the configuration that applies');
   config

@@ -1,17 +1,24 @@
+import { UsageError } from '../../../core/errors.ts';
 import { type CommandContext, configOf } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 import type { Style } from '../output.ts';
 import { machine, type SetupHost } from '../setup/host.ts';
+import { readReceipt, receiptFile, writeReceipt } from '../setup/receipt.ts';
 import { type SetupStep, type StepResult, takeStep } from '../setup/step.ts';
+import { type UndoResult, undo } from '../setup/undo.ts';
 
 export interface SetupOptions {
   readonly full?: boolean;
   readonly dryRun?: boolean;
+  readonly undo?: boolean;
+  readonly deleteState?: boolean;
 }
 
-const STYLE: Readonly<Record<StepResult['state'], Style>> = {
+const STYLE: Readonly<Record<StepResult['state'] | UndoResult['state'], Style>> = {
   present: 'dim',
   done: 'green',
+  removed: 'green',
+  kept: 'yellow',
   planned: 'yellow',
   manual: 'red',
   failed: 'red',
@@ -22,6 +29,8 @@ const STYLE: Readonly<Record<StepResult['state'], Style>> = {
  * command, with exit code 3.
  */
 export async function setup(context: CommandContext, options: SetupOptions): Promise<number> {
+  if (options.undo) return undoSetup(context, machine(context.io.env), options);
+  if (options.deleteState) throw new UsageError('usage', '--delete-state belongs to --undo');
   const steps = await stepsFor(configOf(context).stateDir, options.full ?? false);
   return runSetup(context, steps, machine(context.io.env), options.dryRun ?? false);
 }
@@ -29,17 +38,52 @@ export async function setup(context: CommandContext, options: SetupOptions): Pro
 /** As `setup`, over given steps and a given machine. */
 export async function runSetup({ out }: CommandContext, steps: readonly SetupStep[], host: SetupHost, dryRun: boolean): Promise<number> {
   const results: StepResult[] = [];
+  const receipt = receiptFile(host.env);
   for (const step of steps) {
     const result = await takeStep(step, host, { dryRun, log: (line) => out.note({ text: line, style: 'dim' }) });
+    // Written after each step: what an interrupted set-up added can be taken back too.
+    if (result.added !== undefined && result.added.length > 0)
+      await writeReceipt(receipt, [...(await readReceipt(receipt)), ...result.added]);
     results.push(result);
-    if (out.json) continue;
-    out.line({ text: result.state.padEnd(8), style: STYLE[result.state] }, `${result.id.padEnd(16)} ${result.detail}`);
-    if (result.state === 'manual' || result.state === 'failed')
-      if (result.command !== undefined) out.line(`         run: ${result.command}`);
+    printStep(out, result);
   }
-  const ok = results.every(({ state }) => state !== 'manual' && state !== 'failed');
+  const ok = results.every(isGood);
   if (out.json) out.document({ ok, dryRun, steps: results });
   return ok ? EXIT.good : EXIT.missing;
+}
+
+/**
+ * Takes back, newest first, what earlier set-ups added and wrote down, and nothing else. A state directory with something in it stays unless
+ * `deleteState` says otherwise, and with it the ids that its files belong to. Exit code 3 when something could not be taken back.
+ */
+export async function undoSetup(context: CommandContext, host: SetupHost, options: SetupOptions): Promise<number> {
+  const { out } = context;
+  const { dryRun = false, deleteState = false } = options;
+  const file = receiptFile(host.env);
+  const entries = await readReceipt(file);
+  const stateDirs = [configOf(context).stateDir, ...entries.flatMap((entry) => (entry.kind === 'state-directory' ? [entry.path] : []))];
+  const results: UndoResult[] = [];
+  let left = [...entries];
+  for (const entry of entries.toReversed()) {
+    const result = await undo(entry, host, { dryRun, deleteState, stateDirs });
+    results.push(result);
+    printStep(out, result);
+    if (result.state !== 'removed' || dryRun) continue;
+    left = left.filter((one) => one !== entry);
+    await writeReceipt(file, left);
+  }
+  if (entries.length === 0) out.note('nothing to undo: no setup on record for this user');
+  const ok = results.every(isGood);
+  if (out.json) out.document({ ok, dryRun, steps: results });
+  return ok ? EXIT.good : EXIT.missing;
+}
+
+const isGood = ({ state }: StepResult | UndoResult): boolean => state !== 'manual' && state !== 'failed';
+
+function printStep(out: CommandContext['out'], result: StepResult | UndoResult): void {
+  if (out.json) return;
+  out.line({ text: result.state.padEnd(8), style: STYLE[result.state] }, `${result.id.padEnd(16)} ${result.detail}`);
+  if (result.command !== undefined && result.state !== 'removed') out.line(`         run: ${result.command}`);
 }
 
 async function stepsFor(stateDir: string, full: boolean): Promise<readonly SetupStep[]> {

@@ -1,4 +1,5 @@
 import type { SetupHost } from './host.ts';
+import type { Added } from './receipt.ts';
 
 /** What a step found: nothing to do, or what would mend it. */
 export type StepPlan =
@@ -10,8 +11,8 @@ export type StepPlan =
       readonly command: string;
       /** True when only root may. */
       readonly privileged: boolean;
-      /** Does it; rejects with the reason when it fails. `prefix` makes a command run as root. */
-      readonly act: (prefix: readonly string[], log: (line: string) => void) => Promise<void>;
+      /** Does it and gives what was not there before; rejects with the reason when it fails. `prefix` makes a command run as root. */
+      readonly act: (prefix: readonly string[], log: (line: string) => void) => Promise<readonly Added[]>;
     };
 
 /** One thing that set-up looks after. Looking changes nothing, and doing it twice is doing it once. */
@@ -26,6 +27,8 @@ export interface StepResult {
   readonly state: 'present' | 'done' | 'planned' | 'manual' | 'failed';
   readonly detail: string;
   readonly command?: string;
+  /** What it brought to this machine, for the receipt. */
+  readonly added?: readonly Added[];
 }
 
 /** Takes one step, or with `dryRun` only says what it would be. Never rejects. */
@@ -45,10 +48,10 @@ export async function takeStep(
     if (prefix === undefined) return { id, state: 'manual', detail: `${detail}; this needs root`, command };
     if (options.dryRun) return { id, state: 'planned', detail, command };
     options.log(`${detail}: ${command}`);
-    await plan.act(prefix, options.log);
+    const added = await plan.act(prefix, options.log);
     const after = await step.plan(host);
-    if (after.kind === 'present') return { id, state: 'done', detail: after.detail };
-    return { id, state: 'failed', detail: `done, and still: ${after.detail}`, command };
+    if (after.kind === 'present') return { id, state: 'done', detail: after.detail, added };
+    return { id, state: 'failed', detail: `done, and still: ${after.detail}`, command, added };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     return command === undefined ? { id, state: 'failed', detail } : { id, state: 'failed', detail, command };

@@ -1,9 +1,11 @@
 import { appendFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { ensureGuest } from '../../../harnesses/guest/bundle.ts';
 import { ensureStateDir, stateDirFault } from '../../config/state-dir.ts';
 import { findOpa, installOpa, OPA_VERSION } from '../../policy/opa.ts';
 import { addSubIdsCommand, currentUser, type KernelUser, readSubIds } from '../../sandbox/slices.ts';
 import type { SetupHost } from './host.ts';
+import type { Added } from './receipt.ts';
 import { mustRun, type SetupStep } from './step.ts';
 
 /** A program and the Debian package it comes in. */
@@ -43,6 +45,7 @@ export function packagesStep(id: string, packages: readonly SystemPackage[]): Se
         command: ['apt-get', ...install.slice(1)].join(' '),
         privileged: true,
         async act(prefix, log) {
+          const fresh = await notInstalled(host, names);
           try {
             await mustRun(host, [...prefix, ...install]);
           } catch {
@@ -51,10 +54,21 @@ export function packagesStep(id: string, packages: readonly SystemPackage[]): Se
             await mustRun(host, [...prefix, apt, 'update']);
             await mustRun(host, [...prefix, ...install]);
           }
+          return fresh.length === 0 ? [] : [{ kind: 'packages', names: fresh }];
         },
       };
     },
   };
+}
+
+/** Those of the packages that this system does not have: a program may be off PATH and its package there all the same. */
+async function notInstalled(host: SetupHost, names: readonly string[]): Promise<string[]> {
+  const fresh: string[] = [];
+  for (const name of names) {
+    const { stdout } = await host.run('dpkg', ['--status', name]);
+    if (!/^Status: \S+ \S+ installed$/m.test(stdout)) fresh.push(name);
+  }
+  return fresh;
 }
 
 /** A range of subordinate user and group ids for the user that the kernel runs as. */
@@ -79,7 +93,7 @@ export function subIdsStep(
         detail: `user ${user.name} has no range of subordinate ids`,
         command: command.join(' '),
         privileged: true,
-        act: (prefix) => addRange(host, prefix, command, files),
+        act: (prefix) => addRange(host, prefix, command, files, user),
       };
     },
   };
@@ -96,17 +110,20 @@ async function addRange(
   prefix: readonly string[],
   command: readonly string[],
   files: { readonly uids: string; readonly gids: string },
-): Promise<void> {
+  user: KernelUser,
+): Promise<readonly Added[]> {
   const [program = '', ...args] = command;
+  const [first = 0, last = 0] = (args[1] ?? '').split('-').map(Number);
+  const added = [{ kind: 'sub-ids', user: user.name, first, last }] as const;
   const found = host.which(program);
   if (found !== undefined) {
     await mustRun(host, [...prefix, found, ...args]);
-    return;
+    return added;
   }
   // A system without usermod: the tables are plain text, and root may write them.
   if (prefix.length > 0) throw new Error(`${program} is missing; add the range to ${files.uids} and ${files.gids} as root`);
-  const [first = 0, last = 0] = (args[1] ?? '').split('-').map(Number);
   for (const file of [files.uids, files.gids]) await appendFile(file, `${args.at(-1)}:${first}:${last - first + 1}\n`);
+  return added;
 }
 
 /** The program that runs inside sandboxes, built from its sources where they are. */
@@ -128,7 +145,10 @@ export function stateDirStep(dir: string): SetupStep {
       if (fault !== undefined) throw new Error(`${dir} ${fault.message}: ${fault.fix}`);
       const { existsSync } = await import('node:fs');
       if (existsSync(dir)) return { kind: 'present', detail: dir };
-      const act = async () => ensureStateDir(dir);
+      const act = async () => {
+        ensureStateDir(dir);
+        return [{ kind: 'state-directory', path: dir }] as const;
+      };
       return { kind: 'needed', detail: `${dir} does not exist`, command: `mkdir -p -m 700 ${dir}`, privileged: false, act };
     },
   };
@@ -162,7 +182,7 @@ export const opaStep: SetupStep = {
       command: `go install github.com/open-policy-agent/opa@v${OPA_VERSION}`,
       privileged: false,
       act: async (_prefix, log) => {
-        await installOpa(log, { env: { ...host.env } });
+        return [{ kind: 'opa', path: dirname(await installOpa(log, { env: { ...host.env } })) }];
       },
     };
   },
