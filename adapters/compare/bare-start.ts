@@ -8,7 +8,8 @@ const COMMANDS: Partial<Record<EngineName, readonly string[]>> = {
     ...['unshare', '--user', '--map-root-user', '--'],
     ...['bwrap', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
     ...['--as-pid-1', '--new-session', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
-    ...['--', process.execPath, '-e', '0'],
+    // Node may lie below the /tmp that has just been covered.
+    ...['--ro-bind', process.execPath, '/tmp/node', '--', '/tmp/node', '-e', '0'],
   ],
 };
 
