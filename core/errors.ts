@@ -127,6 +127,19 @@ export type RunErrorCode =
 /** A run could not be placed, or its executor broke the protocol. */
 export class RunError extends OutworkError<RunErrorCode> {}
 
+export type ApiErrorCode =
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'malformed'
+  | 'body_too_large'
+  | 'body_too_deep'
+  | 'misdirected'
+  | 'rate_limited'
+  | 'too_many_streams'
+  | 'not_ready';
+/** A request to the HTTP API was refused before it reached an operation. Token failures share one code: no oracle. */
+export class ApiError extends OutworkError<ApiErrorCode> {}
+
 /** The wire and JSON form of any error. */
 export interface ErrorBody {
   readonly error: { readonly code: string; readonly message: string; readonly hint?: string };

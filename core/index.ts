@@ -17,6 +17,7 @@ export {
 } from './capability/types.ts';
 export { type CompiledConfig, placementFor, type TenantConfig } from './config.ts';
 export {
+  ApiError,
   CallError,
   ConfigError,
   type ErrorBody,
@@ -33,7 +34,16 @@ export {
 export { EVENT_TYPES, type EventType, type KernelEvent, type NewEvent } from './events.ts';
 export { type IdKind, NAME_PATTERN, newId, type Owner } from './ids.ts';
 export type { Json } from './json.ts';
-export type { Kernel, KernelOperations, PostRequest, RunView } from './kernel.ts';
+export type {
+  ApiCaller,
+  Kernel,
+  KernelGauges,
+  KernelOperations,
+  PostRequest,
+  Readiness,
+  RunView,
+  Servable,
+} from './kernel.ts';
 export { CAPACITY, SAFETY } from './limits.ts';
 export type { Measurable, MeasureSnapshot, SandboxUsage } from './measure.ts';
 export type { Decision, Obligation, PolicyDigests, PolicyEngine, PolicyInput, PolicyStatus } from './policy/types.ts';
@@ -62,5 +72,6 @@ export {
 } from './run/types.ts';
 export type { Clock } from './seams/clock.ts';
 export type { Delivery, DeliveryItem } from './seams/delivery.ts';
+export type { LogFields, Logger, LogLevel } from './seams/logger.ts';
 export type { ModelGateway, ModelMessage, ModelReply, ModelRequest, ToolCall } from './seams/model-gateway.ts';
 export type { SandboxEngine, SandboxHandle, SandboxSpec } from './seams/sandbox-engine.ts';

@@ -2,11 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { eventOf } from './capability/call.ts';
 import { StoreError, UsageError } from './errors.ts';
 import { NAME_PATTERN } from './ids.ts';
-import type { KernelOperations, RunView } from './kernel.ts';
+import type { ApiCaller, KernelOperations, RunView } from './kernel.ts';
 import type { PolicyEngine } from './policy/types.ts';
 import type { Store } from './ports/store.ts';
 import type { LiveRuns } from './run/live-runs.ts';
-import { nextStep } from './run/next-step.ts';
+import { type Ahead, nextStep } from './run/next-step.ts';
 import { resolveRun } from './run/resolve.ts';
 import { ACTIVE_STATES, isTerminal, type Run } from './run/types.ts';
 import type { Clock } from './seams/clock.ts';
@@ -14,14 +14,32 @@ import type { Clock } from './seams/clock.ts';
 export interface OperationsDeps {
   readonly store: Store;
   readonly clock: Clock;
-  readonly policy: PolicyEngine;
+  readonly policy: Pick<PolicyEngine, 'status'>;
   readonly live: LiveRuns;
+  /** Runs of one user at work at once; given, a queued run says when it waits for that. */
+  readonly runsPerUser?: number;
   /** There may be a run to claim. */
   readonly wake: () => void;
 }
 
 /** Only the digest of a bearer token is kept. */
 export const tokenDigest = (token: string): string => createHash('sha256').update(`outwork.bearer\0${token}`).digest('hex');
+
+const TOKEN_PATTERN = /^owt_[A-Za-z0-9_-]{43}$/;
+
+/**
+ * Whom a bearer token names. Only its digest is compared, by the store's index: how long a look-up takes tells nothing of a token.
+ * What has not the form of a token is not looked up.
+ */
+export async function authenticate(
+  { store, clock }: Pick<OperationsDeps, 'store' | 'clock'>,
+  token: string,
+): Promise<ApiCaller | undefined> {
+  if (!TOKEN_PATTERN.test(token)) return undefined;
+  const digest = tokenDigest(token);
+  const user = await store.users.findByToken(digest, clock.now());
+  return user === undefined ? undefined : { user, token: digest };
+}
 
 /** What people and programs ask of a kernel; each is a store operation and a hint to the scheduler. */
 export function createOperations(deps: OperationsDeps): KernelOperations {
@@ -48,15 +66,16 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     },
     async showRun(id): Promise<RunView> {
       const run = await runOf(id);
-      const [attempts, calls, decisions, events, siblings] = await Promise.all([
+      const [attempts, calls, decisions, lastEvent, ahead] = await Promise.all([
         store.runs.attempts(id),
         store.calls.list(id),
         store.calls.decisions(id),
-        store.events.read(0, { run: id }, 100_000),
-        run.state === 'queued' ? store.runs.list({ thread: run.thread, states: ACTIVE_STATES, limit: 1 }) : [],
+        store.events.last({ run: id }),
+        run.state === 'queued' ? whatIsAhead(deps, run) : undefined,
       ]);
-      return { run, attempts, calls, decisions, lastEvent: events.at(-1), next: nextStep(run, siblings[0], clock.now()) };
+      return { run, attempts, calls, decisions, lastEvent, next: nextStep(run, ahead, clock.now()) };
     },
+    getRun: runOf,
     listRuns: (filter) => store.runs.list(filter),
     async cancelRun(id) {
       const run = await runOf(id);
@@ -73,14 +92,17 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     },
     async steerRun({ tenant, run, user, body }) {
       await userOf(tenant, user);
-      return asUsage(store.threads.steer({ tenant, run, actor: user, body, nowMs: clock.now() }));
+      const message = await asUsage(store.threads.steer({ tenant, run, actor: user, body, nowMs: clock.now() }));
+      const live = deps.live.find(run);
+      if (live !== undefined) live.steeringWaits = true;
+      return message;
     },
     async resolveRun(id, as) {
       const run = await asUsage(resolveRun(store, id, as, clock.now()));
       deps.wake();
       return run;
     },
-    listThreads: (tenant, limit) => store.threads.list(tenant, limit),
+    listThreads: (tenant, limit, actor) => store.threads.list(tenant, limit, actor),
     async showThread(tenant, id) {
       const thread = await store.threads.get(tenant, id);
       if (thread === undefined) throw new UsageError('not_found', `No thread ${id}`);
@@ -91,6 +113,7 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
       return { thread, messages, runs };
     },
     events: (from, filter, limit) => store.events.read(from, filter, limit),
+    eventsHead: async () => (await store.events.last())?.cursor ?? 0,
     async eventsChanged(from, waitMs) {
       const enough = new AbortController();
       const stop = clock.after(waitMs, () => enough.abort());
@@ -112,8 +135,24 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
       await store.users.addToken({ tenant, user: name, digest: tokenDigest(token), expiresAtMs: nowMs + ttlMs, nowMs });
       return { token, expiresAtMs: nowMs + ttlMs };
     },
+    revokeTokens: async (user) => ({ revoked: await asUsage(store.users.revokeTokens({ ...user, nowMs: clock.now() })) }),
+    disableUser: (user) => asUsage(store.users.setDisabled({ ...user, nowMs: clock.now() })),
     policyStatus: () => Promise.resolve(deps.policy.status()),
   };
+}
+
+/** What a queued run stands behind: the run that holds its thread, an older one of its thread, or the runs that use up its user's room. */
+async function whatIsAhead({ store, runsPerUser }: OperationsDeps, run: Run): Promise<Ahead | undefined> {
+  const { tenant, thread, actor } = run;
+  const [holder] = await store.runs.list({ thread, states: ACTIVE_STATES, limit: 1 });
+  if (holder !== undefined) return { why: 'thread', run: holder };
+  const queued = await store.runs.list({ thread, states: ['queued'], limit: 1000 });
+  const older = queued.at(-1);
+  if (older !== undefined && older.id !== run.id) return { why: 'order', run: older };
+  if (runsPerUser === undefined) return undefined;
+  const mine = await store.runs.list({ tenant, actor, states: ['running', 'cancelling'], limit: runsPerUser });
+  const [newest] = mine;
+  return newest !== undefined && mine.length >= runsPerUser ? { why: 'user', run: newest } : undefined;
 }
 
 /** What the caller got wrong is a usage error; other store errors pass. */

@@ -1,7 +1,7 @@
 import type { CompiledConfig } from './config.ts';
 import type { KernelEvent } from './events.ts';
 import type { PolicyStatus } from './policy/types.ts';
-import type { CallRow, DecisionRow, EventFilter } from './ports/store.ts';
+import type { CallRow, DecisionRow, EventFilter, RunCount } from './ports/store.ts';
 import type { Attempt, Message, Origin, PlacementName, Role, Run, RunState, Thread, User } from './run/types.ts';
 
 export interface PostRequest {
@@ -34,24 +34,73 @@ export interface KernelOperations {
   post(request: PostRequest): Promise<{ readonly thread: Thread; readonly message: Message; readonly run: Run }>;
   /** @throws UsageError `not_found` */
   showRun(run: string): Promise<RunView>;
-  listRuns(filter: { tenant?: string; thread?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
+  /** The run alone, where `showRun` reads all that belongs to it. @throws UsageError `not_found` */
+  getRun(run: string): Promise<Run>;
+  listRuns(filter: {
+    tenant?: string;
+    thread?: string;
+    /** Runs that act for this user. */
+    actor?: string;
+    states?: readonly RunState[];
+    limit: number;
+  }): Promise<readonly Run[]>;
   cancelRun(run: string): Promise<Run>;
   steerRun(steer: { tenant: string; run: string; user: string; body: string }): Promise<Message>;
   /** Ends an `unknown` call of a parked run. `abort` fails the run. @throws UsageError `not_found` `conflict` */
   resolveRun(run: string, as: 'done' | 'not-done' | 'abort'): Promise<Run>;
-  listThreads(tenant: string, limit: number): Promise<readonly Thread[]>;
+  /** Newest first; with `actor` those in which a run acts for that user. */
+  listThreads(tenant: string, limit: number, actor?: string): Promise<readonly Thread[]>;
   showThread(
     tenant: string,
     thread: string,
   ): Promise<{ readonly thread: Thread; readonly messages: readonly Message[]; readonly runs: readonly Run[] }>;
   events(from: number, filter: EventFilter, limit: number): Promise<readonly KernelEvent[]>;
+  /** Cursor of the newest event; 0 when there is none. */
+  eventsHead(): Promise<number>;
   /** Waits until an event newer than `from` may exist, at most `waitMs`. */
   eventsChanged(from: number, waitMs: number): Promise<void>;
   addUser(user: { tenant: string; name: string; roles: readonly Role[] }): Promise<User>;
   listUsers(tenant?: string): Promise<readonly User[]>;
   /** @returns the bearer token; shown once, stored as a digest. */
   issueToken(user: { tenant: string; name: string; ttlMs: number }): Promise<{ readonly token: string; readonly expiresAtMs: number }>;
+  /** Ends every bearer token of the user at once. @throws UsageError `not_found` */
+  revokeTokens(user: { tenant: string; name: string }): Promise<{ readonly revoked: number }>;
+  /** A disabled user's tokens are refused and nothing is posted for it; what runs goes on. @throws UsageError `not_found` */
+  disableUser(user: { tenant: string; name: string; disabled: boolean }): Promise<User>;
   policyStatus(): Promise<PolicyStatus>;
+}
+
+/** Who a request comes from, told by its bearer token and by nothing else. */
+export interface ApiCaller {
+  readonly user: User;
+  /** Digest of the token: what limits are counted by. */
+  readonly token: string;
+}
+
+/** What a kernel can do now; each field is the reason why not, undefined when all is well. */
+export interface Readiness {
+  readonly store: string | undefined;
+  readonly policy: string | undefined;
+  readonly engine: string | undefined;
+}
+
+/** What is there now, to be counted from outside. */
+export interface KernelGauges {
+  readonly runs: readonly RunCount[];
+  readonly sandboxes: Readonly<Record<SandboxState, number>>;
+  readonly policy: PolicyStatus;
+}
+
+/** `busy` has a run, `idle` has none and waits for the next. */
+export type SandboxState = 'starting' | 'busy' | 'idle' | 'stopping';
+
+/** What a kernel that serves others over a network needs beside its operations. Not part of them: none is reachable by a client. */
+export interface Servable {
+  /** The caller whom a bearer token names now; undefined for an unknown, ended or revoked token, and for a disabled user. */
+  authenticate(token: string): Promise<ApiCaller | undefined>;
+  /** Looks at what a run needs; answers are kept for a few seconds, so that asking often costs nothing. */
+  readiness(): Promise<Readiness>;
+  gauges(): Promise<KernelGauges>;
 }
 
 /** A kernel in this process. Close it before the process ends. */

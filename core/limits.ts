@@ -48,6 +48,29 @@ export const SAFETY = {
   messageBytes: 256 * KiB,
   /** Calls of one run, denied ones included (code `budget_exhausted`). */
   callsPerRun: 2000,
+  /** Body of a request to the HTTP API: one message, every character escaped (code `body_too_large`). */
+  apiBodyBytes: 6 * 256 * KiB + 4 * KiB,
+  /** JSON nesting of such a body (code `body_too_deep`). */
+  apiDepth: 8,
+  /** Head of such a request (431). */
+  apiHeaderBytes: 16 * KiB,
+  /** Open connections of the API; further ones are closed at once. */
+  apiConnections: 512,
+  /** Requests per second of one bearer token (code `rate_limited`), and how many at once above that. */
+  apiRequestsPerSecond: 20,
+  apiBurst: 60,
+  /** Requests per second without a good token, over all clients (code `rate_limited`), and how many at once above that. */
+  apiRefusedPerSecond: 20,
+  apiRefusedBurst: 100,
+  /** Event streams of one token, and of all (code `too_many_streams`). */
+  apiStreamsPerToken: 4,
+  apiStreams: 128,
+  /** Bytes that wait for the reader of one event stream; nothing more is read for it before they are gone. */
+  apiStreamBytes: 256 * KiB,
+  /** A reader that takes none of what waits for so long is cut off; it can go on from its last cursor. */
+  apiStreamStallMs: 30 * SECOND,
+  /** An event stream says at least this often that it lives. */
+  apiHeartbeatMs: 15 * SECOND,
   /** Unix socket path (the kernel's sun_path is 108). */
   socketPathBytes: 100,
 } as const;

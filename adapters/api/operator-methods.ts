@@ -13,14 +13,15 @@ export const REQUEST_BYTES = 6 * SAFETY.messageBytes + 4096;
 /** Longest wait of `eventsChanged`; a client that wants longer asks again. */
 export const WAIT_MS = 30_000;
 
-const NAME = { type: 'string', pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' } as const;
-const id = (prefix: string) => ({ type: 'string', pattern: `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$` }) as const;
-const LIMIT = { type: 'integer', minimum: 1, maximum: 1000 } as const;
-const CURSOR = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
-const BODY = { type: 'string', minLength: 1, maxLength: SAFETY.messageBytes } as const;
+export const NAME = { type: 'string', pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' } as const;
+export const id = (prefix: string) => ({ type: 'string', pattern: `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$` }) as const;
+export const LIMIT = { type: 'integer', minimum: 1, maximum: 1000 } as const;
+export const CURSOR = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+export const BODY = { type: 'string', minLength: 1, maxLength: SAFETY.messageBytes } as const;
 const ROLES = { type: 'array', maxItems: 4, uniqueItems: true, items: { enum: ['user', 'approver', 'operator', 'policy'] } } as const;
 
-function shape(properties: Readonly<Record<string, object>>, required: readonly string[]) {
+/** A closed object. */
+export function shape(properties: Readonly<Record<string, object>>, required: readonly string[]) {
   return { type: 'object', additionalProperties: false, properties, required };
 }
 
@@ -47,12 +48,14 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
     required: 1,
   },
   showRun: { args: [id('run')], required: 1 },
+  getRun: { args: [id('run')], required: 1 },
   listRuns: {
     args: [
       shape(
         {
           tenant: NAME,
           thread: id('thr'),
+          actor: NAME,
           states: { type: 'array', maxItems: 7, items: { enum: Object.keys(TRANSITIONS) } },
           limit: LIMIT,
         },
@@ -64,9 +67,10 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
   cancelRun: { args: [id('run')], required: 1 },
   steerRun: { args: [shape({ tenant: NAME, run: id('run'), user: NAME, body: BODY }, ['tenant', 'run', 'user', 'body'])], required: 1 },
   resolveRun: { args: [id('run'), { enum: ['done', 'not-done', 'abort'] }], required: 2 },
-  listThreads: { args: [NAME, LIMIT], required: 2 },
+  listThreads: { args: [NAME, LIMIT, NAME], required: 2 },
   showThread: { args: [NAME, id('thr')], required: 2 },
   events: { args: [CURSOR, shape({ tenant: NAME, thread: id('thr'), run: id('run') }, []), LIMIT], required: 3 },
+  eventsHead: { args: [], required: 0 },
   eventsChanged: { args: [CURSOR, { type: 'integer', minimum: 0, maximum: WAIT_MS }], required: 2 },
   addUser: { args: [shape({ tenant: NAME, name: NAME, roles: ROLES }, ['tenant', 'name', 'roles'])], required: 1 },
   listUsers: { args: [NAME], required: 0 },
@@ -78,6 +82,11 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
         'ttlMs',
       ]),
     ],
+    required: 1,
+  },
+  revokeTokens: { args: [shape({ tenant: NAME, name: NAME }, ['tenant', 'name'])], required: 1 },
+  disableUser: {
+    args: [shape({ tenant: NAME, name: NAME, disabled: { type: 'boolean' } }, ['tenant', 'name', 'disabled'])],
     required: 1,
   },
   policyStatus: { args: [], required: 0 },

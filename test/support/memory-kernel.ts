@@ -126,9 +126,14 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
         next: run.state === 'parked' ? 'a person resolves the call' : 'nothing',
       };
     },
-    async listRuns({ tenant, thread, states, limit }) {
+    getRun: async (id) => find(id),
+    async listRuns({ tenant, thread, actor, states, limit }) {
       const rows = [...runs.values()].filter(
-        (run) => (tenant ?? run.tenant) === run.tenant && (thread ?? run.thread) === run.thread && (states?.includes(run.state) ?? true),
+        (run) =>
+          (tenant ?? run.tenant) === run.tenant &&
+          (thread ?? run.thread) === run.thread &&
+          (actor ?? run.actor) === run.actor &&
+          (states?.includes(run.state) ?? true),
       );
       return rows.slice(0, limit);
     },
@@ -148,7 +153,10 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
       setImmediate(() => execute(id));
       return next;
     },
-    listThreads: async (tenant, limit) => threads.filter((thread) => thread.tenant === tenant).slice(0, limit),
+    async listThreads(tenant, limit, actor) {
+      const own = new Set([...runs.values()].filter((run) => run.actor === (actor ?? run.actor)).map(({ thread }) => thread));
+      return threads.filter((thread) => thread.tenant === tenant && own.has(thread.id)).slice(0, limit);
+    },
     async showThread(tenant, id) {
       const thread = threads.find((row) => row.id === id && row.tenant === tenant);
       if (thread === undefined) throw new UsageError('not_found', `no thread ${id}`);
@@ -156,6 +164,7 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
       return { thread, messages: messages.filter((message) => message.thread === id), runs: own };
     },
     events: async (from, filter, limit) => log.filter((event) => event.cursor > from && belongs(event, filter)).slice(0, limit),
+    eventsHead: async () => log.length,
     async eventsChanged(from, waitMs) {
       if (log.length > from || state.closed) return;
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -176,6 +185,14 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
     async issueToken({ tenant, name, ttlMs }) {
       if (!users.some((row) => row.tenant === tenant && row.name === name)) throw new UsageError('not_found', `no user ${name}`);
       return { token: 'owt_test', expiresAtMs: Date.now() + ttlMs };
+    },
+    revokeTokens: async () => ({ revoked: 1 }),
+    async disableUser({ tenant, name, disabled }) {
+      const user = users.find((row) => row.tenant === tenant && row.name === name);
+      if (user === undefined) throw new UsageError('not_found', `no user ${name}`);
+      const next = { ...user, disabled };
+      users[users.indexOf(user)] = next;
+      return next;
     },
     policyStatus: async () => ({ ready: true, digests: EMPTY_DIGESTS, loadedAtMs: 0, reloadFault: undefined }),
     async start() {
