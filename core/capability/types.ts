@@ -60,7 +60,13 @@ export interface Reason {
 
 /** What the executor gets back. A deny is a result the model may read; it does not end the run. */
 export type CallReply =
-  | { readonly effect: 'done'; readonly result: Json; readonly replayed: boolean }
+  | {
+      readonly effect: 'done';
+      readonly result: Json;
+      readonly replayed: boolean;
+      /** Steering may wait for this run: `steer.next` would give it. */
+      readonly steering?: true;
+    }
   | { readonly effect: 'permit'; readonly permit: LocalPermit }
   | { readonly effect: 'denied'; readonly reasons: readonly Reason[] }
   | { readonly effect: 'parked'; readonly gate: Gate };
@@ -95,7 +101,7 @@ export interface CommandOutcome {
   readonly stdoutBytes: number;
   readonly stderrBytes: number;
   readonly truncated: boolean;
-  /** The child's own wall time. */
+  /** The child's own wall time, from before its spawn to its end. */
   readonly wallMs: number;
   /** In-namespace pid and log path, for a background command only. */
   readonly background?: { readonly pid: number; readonly log: string };

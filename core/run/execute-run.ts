@@ -6,6 +6,7 @@ import { OutworkError, SandboxError } from '../errors.ts';
 import type { Placement } from '../ports/placement.ts';
 import type { RunTokens } from '../seams/run-tokens.ts';
 import type { LiveRun } from './live-runs.ts';
+import { otherActorsOf } from './other-actors.ts';
 import { choosePlacement } from './place.ts';
 import { prepareRedrive } from './redrive.ts';
 import { type Ending, endingOf, failed, settle } from './settle.ts';
@@ -44,8 +45,8 @@ async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl):
     if (unknown !== undefined) return { kind: 'parked', gate: unknown };
     const roles = (await deps.store.users.get(run.tenant, run.actor))?.roles;
     if (roles === undefined) return failed('actor_unknown');
-    const chosen = choosePlacement(deps, run, roles);
-    if ('failure' in chosen) return failed(chosen.failure, chosen.reasons);
+    const chosen = await choosePlacement(deps, run, roles);
+    if ('failure' in chosen) return failed(chosen.failure, chosen.reasons, chosen.decision);
     return await inSeat(deps, run, chosen, roles, control);
   } catch (error) {
     return endingOfError(error);
@@ -55,7 +56,7 @@ async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl):
 async function inSeat(
   deps: RunDeps,
   run: ClaimedRun,
-  { placement, harness }: { placement: Placement; harness: string },
+  { placement, harness, decision }: { placement: Placement; harness: string; decision: string | undefined },
   roles: readonly Role[],
   control: AttemptControl,
 ): Promise<Ending> {
@@ -70,7 +71,14 @@ async function inSeat(
         placement: placement.name,
         engine,
         sandbox,
-        event: eventOf({ ...run, run: run.id }, 'run.placed', { placement: placement.name, engine, sandbox, cold, fence: run.fence }),
+        event: eventOf({ ...run, run: run.id }, 'run.placed', {
+          placement: placement.name,
+          engine,
+          sandbox,
+          cold,
+          fence: run.fence,
+          ...(decision === undefined ? {} : { decision }),
+        }),
         nowMs: deps.clock.now(),
       },
     );
@@ -94,8 +102,10 @@ async function inSeat(
       scope,
       seat,
       signal,
+      otherActors: await otherActorsOf(deps.store, run.thread, run.actor),
       gate: undefined,
       cancelRequested: run.cancelRequested,
+      steeringWaits: true,
       cancel: () => abort.abort(),
       exit: Promise.withResolvers(),
     };

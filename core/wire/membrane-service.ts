@@ -1,5 +1,5 @@
 import { type CallDeps, call, closePermit, eventOf } from '../capability/call.ts';
-import type { CallScope } from '../capability/types.ts';
+import type { CallReply, CallScope } from '../capability/types.ts';
 import { CallError, OutworkError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import type { LiveRun } from '../run/live-runs.ts';
@@ -36,6 +36,10 @@ export function createMembraneService(deps: MembraneServiceDeps): MembraneServic
     }
   };
 
+  /** Saves an executor the round trip of asking when there is nothing to be told. */
+  const hinted = <Reply extends CallReply>(scope: CallScope, reply: Reply): Reply =>
+    reply.effect === 'done' && deps.live.find(scope.run)?.steeringWaits ? { ...reply, steering: true } : reply;
+
   return {
     scopeOf(claims) {
       const live = deps.live.find(claims.run);
@@ -51,14 +55,16 @@ export function createMembraneService(deps: MembraneServiceDeps): MembraneServic
       return same ? scope : undefined;
     },
     context: (scope) => contextOf(deps, liveOf(scope)),
-    call: (scope, request, onDelta) => recorded(scope, request.capability.slice(0, 64), () => call(deps, scope, request, onDelta)),
-    closePermit: (scope, report) => recorded(scope, 'permit.close', () => closePermit(deps, scope, report)),
+    call: async (scope, request, onDelta) =>
+      hinted(scope, await recorded(scope, request.capability.slice(0, 64), () => call(deps, scope, request, onDelta))),
+    closePermit: async (scope, report) => hinted(scope, await recorded(scope, 'permit.close', () => closePermit(deps, scope, report))),
     async progress(scope, data) {
       liveOf(scope);
       deps.progress(scope, data);
     },
     async steer(scope, afterSeq) {
       const live = liveOf(scope);
+      live.steeringWaits = false;
       const messages = await deps.store.threads.messages(scope.thread, { afterSeq, limit: CONTEXT_WINDOW });
       const steering = messages.filter((message) => message.steers && message.run === scope.run);
       return { messages: steering.map(({ seq, body }) => ({ seq, body })), cancelled: live.cancelRequested };

@@ -258,7 +258,12 @@ const doneReply = {
   type: 'object',
   additionalProperties: false,
   required: ['effect', 'result', 'replayed'],
-  properties: { effect: { type: 'string', const: 'done' }, result: json, replayed: { type: 'boolean' } },
+  properties: {
+    effect: { type: 'string', const: 'done' },
+    result: json,
+    replayed: { type: 'boolean' },
+    steering: { type: 'boolean', const: true },
+  },
 } as const;
 const permitReply = {
   type: 'object',

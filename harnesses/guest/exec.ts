@@ -33,8 +33,10 @@ export async function runCommand(deps: ExecDeps, command: ToolCommand, signal: A
   const gid = deps.gids.take();
   let clear = false;
   try {
+    // From here, as a shell's `time` counts: starting the process is part of a command.
+    const startMs = performance.now();
     const tool = await spawnTool(deps, plan, { gid, stdin: command.stdin, merge: false });
-    const outcome = await attend(tool, command, signal, () => deps.trees.end(gid));
+    const outcome = await attend(tool, startMs, command, signal, () => deps.trees.end(gid));
     clear = outcome.clear;
     const fault = cwdFault(plan, command.cwd, outcome.exitCode, outcome.stderr);
     if (fault !== undefined) throw fault;
@@ -47,11 +49,11 @@ export async function runCommand(deps: ExecDeps, command: ToolCommand, signal: A
 
 async function attend(
   tool: ToolProcess,
+  startMs: number,
   command: ToolCommand,
   signal: AbortSignal,
   endTree: () => Promise<boolean>,
 ): Promise<CommandOutcome & { clear: boolean }> {
-  const startMs = performance.now();
   const out = new OutputCapture(command.outputBytes);
   const err = new OutputCapture(command.outputBytes);
   const streams = [tool.stdout, tool.stderr].filter((stream) => stream !== undefined);

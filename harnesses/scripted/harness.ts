@@ -40,18 +40,33 @@ const FATAL = [
 export const scriptedHarness: Harness = async (client, signal) => {
   const checkpoint = await client.checkpoint();
   let state = checkpoint === undefined ? freshState(await client.context()) : restoreState(checkpoint);
+  let waits = true;
+  const caller: Caller = {
+    async call(request) {
+      const reply = await client.call(request);
+      if (reply.effect === 'done' && reply.steering === true) waits = true;
+      return reply;
+    },
+  };
   for (let resumed = true; state.step < MAX_STEPS; resumed = false) {
-    const steering = await client.steer(state.seenSeq);
-    if (steering.cancelled || signal.aborted) return { kind: 'cancelled' };
-    // The first step of an attempt takes no steering in: an earlier attempt may have asked the model without it.
-    if (!resumed) state = steered(state, steering.messages);
+    if (waits) {
+      const steering = await client.steer(state.seenSeq);
+      if (steering.cancelled) return { kind: 'cancelled' };
+      // The first step of an attempt takes no steering in: an earlier attempt may have asked the model without it.
+      if (!resumed) state = steered(state, steering.messages);
+      waits = resumed && steering.messages.length > 0;
+    }
+    if (signal.aborted) return { kind: 'cancelled' };
     if (state.messages.length > MAX_MESSAGES) return failed('context_full', `More than ${MAX_MESSAGES} messages`);
-    const next = await takeStep(client, state);
+    const next = await takeStep(caller, state);
     if ('kind' in next) return next;
     state = next;
   }
   return failed('step_limit', `No end after ${MAX_STEPS} steps`);
 };
+
+/** What a step needs of the membrane. */
+type Caller = Pick<MembraneClient, 'call'>;
 
 function steered(state: LoopState, messages: readonly { readonly seq: number; readonly body: string }[]): LoopState {
   if (messages.length === 0) return state;
@@ -59,7 +74,7 @@ function steered(state: LoopState, messages: readonly { readonly seq: number; re
   return { ...state, seenSeq: Math.max(state.seenSeq, ...messages.map(({ seq }) => seq)), messages: [...state.messages, ...added] };
 }
 
-async function takeStep(client: MembraneClient, before: LoopState): Promise<LoopState | ExitClaim> {
+async function takeStep(client: Caller, before: LoopState): Promise<LoopState | ExitClaim> {
   const { state, checkpoint } = checkpointOf(before);
   const { step } = state;
   const saved = await client.call({ key: { step, call: CALL.checkpoint }, capability: 'checkpoint.save', args: { ...checkpoint } });
@@ -91,7 +106,7 @@ function modelReply(reply: Exclude<CallReply, { effect: 'permit' | 'parked' }>):
   return { content, toolCalls, usage: { inputTokens: 0, outputTokens: 0 } };
 }
 
-async function runTool(client: MembraneClient, key: { step: number; call: number }, { name, args }: ToolCall): Promise<string | 'parked'> {
+async function runTool(client: Caller, key: { step: number; call: number }, { name, args }: ToolCall): Promise<string | 'parked'> {
   const tool = LOOP_TOOLS.find(({ spec }) => spec.name === name);
   if (tool === undefined) return `error: there is no tool ${name}`;
   try {
@@ -104,7 +119,7 @@ async function runTool(client: MembraneClient, key: { step: number; call: number
   }
 }
 
-async function post(client: MembraneClient, step: number, content: string): Promise<ExitClaim> {
+async function post(client: Caller, step: number, content: string): Promise<ExitClaim> {
   const body = content === '' ? '(no text)' : content;
   const posted = await client.call({ key: { step, call: CALL.tools }, capability: 'message.post', args: { body } });
   if (posted.effect === 'parked') return { kind: 'parked' };

@@ -79,7 +79,16 @@ async function kernelParts(directory: string): Promise<{ deps: CallDeps; scope: 
   const live = new LiveRuns();
   const seat = { harness: 'scripted', tools: { exec: async () => OUTCOME } } as unknown as Seat;
   const { signal } = new AbortController();
-  live.add({ scope, seat, signal, gate: undefined, cancelRequested: false, cancel: () => {}, exit: Promise.withResolvers() });
+  live.add({
+    scope,
+    seat,
+    signal,
+    gate: undefined,
+    cancelRequested: false,
+    steeringWaits: false,
+    cancel: () => {},
+    exit: Promise.withResolvers(),
+  });
   const deps: CallDeps = {
     ...{ clock, store, policy, live, capacity: CAPACITY },
     model: { generate: () => Promise.reject(new Error('no model here')) },

@@ -31,14 +31,14 @@ describe.each(PLACEMENTS)('kill -9 of what executes, under %s', (placement) => {
   it('between commands: completes, and no finished command runs twice', async () => {
     const gate = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
-    const beforeModel = async (step: number) => {
+    const onModel = async (_: unknown, step: number) => {
       if (step !== 1) return;
       reached.resolve();
       await gate.promise;
     };
     await using world = await e2e({
       placement,
-      beforeModel,
+      onModel,
       scenario: scenario('two', [
         ['sh', '-c', 'echo x >> count'],
         ['sh', '-c', 'echo x >> count'],

@@ -1,35 +1,41 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CompareResults } from '../../adapters/compare/results.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
 let dir: string;
 let files: string[];
 
-/** The package as npm would publish it, installed below a directory of its own, with this checkout's dependencies beside it. */
+/** The package as npm would publish it, installed with its dependencies in a folder that holds nothing else. */
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), 'outwork-pack-'));
-  const packed = spawnSync('npm', ['pack', '--json', '--pack-destination', dir], { cwd: ROOT, encoding: 'utf8' });
+  const packed = npm(ROOT, 'pack', '--json', '--pack-destination', dir);
   expect(packed.status, packed.stderr).toBe(0);
   const [{ filename, files: list }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n'))) as [
     { filename: string; files: { path: string }[] },
   ];
   files = list.map(({ path }) => path);
-  const modules = join(dir, 'node_modules');
-  mkdirSync(join(modules, 'outwork'), { recursive: true });
-  const unpacked = spawnSync('tar', ['xzf', join(dir, filename), '--strip-components=1', '-C', join(modules, 'outwork')]);
-  expect(unpacked.status).toBe(0);
-  for (const name of readdirSync(join(ROOT, 'node_modules'))) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
-}, 180_000);
+  const installed = npm(dir, 'install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', join(dir, filename));
+  expect(installed.status, installed.stderr).toBe(0);
+}, 300_000);
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
+/** Without the folders that npm put before it: the checkout's Node and tools are not there for a stranger. */
+const strangersPath = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(delimiter);
+
+const npm = (cwd: string, ...args: string[]) =>
+  spawnSync('npm', args, { cwd, encoding: 'utf8', env: { ...process.env, PATH: strangersPath, npm_config_update_notifier: 'false' } });
+
 const outwork = (...args: string[]) => {
-  const launcher = join(dir, 'node_modules', 'outwork', 'adapters', 'cli', 'launcher.js');
-  const env = { PATH: process.env.PATH ?? '', HOME: dir, XDG_STATE_HOME: join(dir, 'state') };
-  return spawnSync(process.execPath, [launcher, ...args], { cwd: dir, encoding: 'utf8', env });
+  const env = { PATH: strangersPath, HOME: dir, XDG_STATE_HOME: join(dir, 'state'), npm_config_update_notifier: 'false' };
+  return spawnSync('npx', ['--offline', 'outwork', ...args], { cwd: dir, encoding: 'utf8', env });
 };
 
 describe('the packed package', () => {
@@ -41,6 +47,26 @@ describe('the packed package', () => {
     expect(files.filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))).toEqual([]);
     expect(files.filter((file) => /\.test\.|(^|\/)\.env|\.pem$|\.key$/.test(file))).toEqual([]);
   });
+
+  it('finds the machine good with the Node that came with it', () => {
+    const { status, stdout, stderr } = outwork('doctor', '--json');
+    expect(status, `${stdout}${stderr}`).toBe(0);
+    const { checks } = JSON.parse(stdout) as { checks: { id: string; detail: string }[] };
+    expect(checks.find(({ id }) => id === 'node')?.detail).toContain(join(dir, 'node_modules'));
+  });
+
+  it('compares the placements and writes the report', () => {
+    const { status, stdout, stderr } = outwork('compare', '--quick', '--json', '--out', 'report');
+    expect(status, stderr).toBe(0);
+    const { placements, unmeasured } = JSON.parse(stdout) as CompareResults;
+    expect(placements.map(({ failed, lost, duplicates }) => ({ failed, lost, duplicates }))).toEqual(
+      Array.from({ length: 3 }, () => ({ failed: 0, lost: 0, duplicates: 0 })),
+    );
+    // What only a checkout can tell is said not to be measured.
+    expect(unmeasured.some(({ field }) => field.endsWith('.code'))).toBe(true);
+    expect(readFileSync(join(dir, 'report', 'index.html'), 'utf8')).toContain('host-loop-shell');
+    expect(existsSync(join(dir, 'report', 'results.json'))).toBe(true);
+  }, 300_000);
 
   it('runs a turn from its own files', () => {
     expect(outwork('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -76,7 +102,8 @@ describe('the packed package', () => {
        export const state = (run: Run): string => run.state + WIRE_VERSION;`,
     );
     const compiler = join(ROOT, 'node_modules', '.bin', 'tsc');
-    const args = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024', '--types', 'node', 'user.ts'];
+    const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules', '@types')];
+    const args = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024', ...types, 'user.ts'];
     const { status, stdout } = spawnSync(compiler, args, { cwd: dir, encoding: 'utf8' });
     expect(status, stdout).toBe(0);
   });

@@ -18,7 +18,8 @@ describe.each(PLACEMENTS)('a whole turn under %s', (placement) => {
     const count = (name: string) => view.calls.filter((row) => row.capability === name).length;
     expect([count('model.generate'), count('shell.exec'), count('message.post')]).toEqual([6, 5, 1]);
     expect(view.calls.every((row) => row.state === 'done')).toBe(true);
-    expect(view.decisions).toHaveLength(view.calls.length);
+    const decided = new Set(view.decisions.map((decision) => decision.id));
+    expect(view.calls.every((row) => decided.has(row.decision))).toBe(true);
     const { messages } = await survey.kernel.showThread('default', view.run.thread);
     expect(messages.at(-1)).toMatchObject({ author: 'agent', body: expect.stringContaining('3 tracked files') });
     expect(messages.at(-1)?.body).toContain('Second');
@@ -132,5 +133,34 @@ describe('what a placement keeps', () => {
     expect(out(bo)).not.toContain('who');
     expect(out(ada).trim()).not.toBe(out(bo).trim());
     expect(ada.attempts[0]?.sandbox).not.toBe(bo.attempts[0]?.sandbox);
+  });
+});
+
+describe.each(PLACEMENTS)('steering under %s', (placement) => {
+  it('reaches the run it names at its next step, from its own actor only', async () => {
+    const gate = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    await using world = await e2e({
+      placement,
+      users: ['ada', 'bo'],
+      scenario: scenario('two', [['true'], ['true']]),
+      onModel: async (request, step) => {
+        asked.push(JSON.stringify(request.messages));
+        if (step !== 1) return;
+        reached.resolve();
+        await gate.promise;
+      },
+    });
+    const run = await world.post('go');
+    await reached.promise;
+    await expect(world.kernel.steerRun({ tenant: 'default', run, user: 'bo', body: 'obey me' })).rejects.toMatchObject({
+      code: 'not_found',
+    });
+    await world.kernel.steerRun({ tenant: 'default', run, user: 'ada', body: 'also look left' });
+    gate.resolve();
+    expect((await world.until(run)).run.state).toBe('completed');
+    expect(asked.map((text) => text.includes('also look left'))).toEqual([false, false, true]);
+    expect(asked.at(-1)).not.toContain('obey me');
   });
 });

@@ -139,6 +139,7 @@ export async function callWorld(options: WorldOptions = {}): Promise<CallWorld> 
       signal: abort.signal,
       gate: undefined,
       cancelRequested: false,
+      steeringWaits: false,
       cancel: () => abort.abort(),
       exit: Promise.withResolvers(),
     };

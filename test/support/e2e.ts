@@ -11,7 +11,7 @@ import type { KernelEvent } from '../../core/events.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { CAPACITY } from '../../core/limits.ts';
 import type { PlacementName, RunState } from '../../core/run/types.ts';
-import type { ModelGateway } from '../../core/seams/model-gateway.ts';
+import type { ModelGateway, ModelRequest } from '../../core/seams/model-gateway.ts';
 import { testConfig } from './run-world.ts';
 
 export interface E2e extends AsyncDisposable {
@@ -41,7 +41,7 @@ export interface E2eOptions {
   readonly kernel?: KernelOptions;
   readonly users?: readonly string[];
   /** Called before each model call is answered. */
-  readonly beforeModel?: (step: number) => Promise<void>;
+  readonly onModel?: (request: ModelRequest, step: number) => Promise<void>;
   /** Programs whose commands this kernel's policy data calls pure, whatever their operands. */
   readonly pure?: readonly string[];
   /** An existing state directory, left in place at the end. */
@@ -66,7 +66,7 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
   });
   let gateway = await createScriptedGateway({ scenario: config.model.scenario });
   const generate: ModelGateway['generate'] = async (request, context, signal, onDelta) => {
-    await options.beforeModel?.(context.step);
+    await options.onModel?.(request, context.step);
     return gateway.generate(request, context, signal, onDelta);
   };
   const model = { port: 'model', name: 'switchable', create: () => ({ generate }) } as const;

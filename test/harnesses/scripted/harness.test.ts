@@ -18,6 +18,9 @@ class LedgerClient implements MembraneClient {
   saved: CheckpointBody | undefined;
   steering: { seq: number; body: string }[] = [];
   cancelled = false;
+  /** How often it was asked, and up to where it has told. */
+  asked = 0;
+  #told = 0;
   /** Throws before the call with this number is answered, once. */
   dieAt = Number.POSITIVE_INFINITY;
   answer: (request: CallRequest) => FinalReply | Promise<FinalReply>;
@@ -48,13 +51,13 @@ class LedgerClient implements MembraneClient {
     const known = this.rows.get(key);
     if (known !== undefined) {
       if (known.args !== args) throw Object.assign(new Error(key), { code: 'nondeterministic' });
-      return known.reply;
+      return this.#hinted(known.reply);
     }
     const reply = request.capability === 'checkpoint.save' ? done({ saved: true }) : await this.answer(request);
     if (request.capability === 'checkpoint.save') this.saved = request.args as unknown as CheckpointBody;
     this.executed.push(`${request.capability} ${key}`);
     this.rows.set(key, { args, reply });
-    return reply;
+    return this.#hinted(reply);
   }
 
   callStream(request: CallRequest) {
@@ -63,7 +66,15 @@ class LedgerClient implements MembraneClient {
 
   async progress() {}
 
+  /** Like the kernel: a reply says when asking would tell something new. */
+  #hinted(reply: FinalReply): FinalReply {
+    const waits = this.cancelled || this.steering.some(({ seq }) => seq > this.#told);
+    return reply.effect === 'done' && waits ? { ...reply, steering: true } : reply;
+  }
+
   async steer(afterSeq: number) {
+    this.asked += 1;
+    this.#told = Math.max(this.#told, ...this.steering.map(({ seq }) => seq));
     return { messages: this.steering.filter(({ seq }) => seq > afterSeq), cancelled: this.cancelled };
   }
 }
@@ -198,6 +209,8 @@ describe('one run of the loop', () => {
       .filter(({ capability }) => capability === 'model.generate')
       .map(({ args }) => JSON.stringify(args).includes('also this'));
     expect(asked).toEqual([false, true]);
+    // Once at its start and once when a reply said so.
+    expect(client.asked).toBe(2);
   });
 });
 
