@@ -2,13 +2,15 @@ import { access, chmod, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } 
 import { join } from 'node:path';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import { digestOf, sha256Hex } from '../../../core/json.ts';
+import { seccompFilter } from '../seccomp/filter.ts';
+import type { SeccompArch } from '../seccomp/rule.ts';
 import { INSIDE } from '../slices.ts';
-import { MOUNT_TABLE, MOUNT_TABLE_NAME } from './stage.ts';
+import { MOUNT_TABLE, MOUNT_TABLE_NAME, SECCOMP_NAME } from './stage.ts';
 
 /** What the engine itself puts into a sandbox: `/etc` and `/opt/outwork`, as directories of the state directory, read-only. */
 export interface Image {
   readonly digest: string;
-  /** Holds `etc`, `opt` and the table of the stage's mounts. */
+  /** Holds `etc`, `opt`, the table of the stage's mounts and the seccomp filter. */
   readonly dir: string;
   /** Those of `HOST_ETC` that this host has; each has its mount point in `etc`. */
   readonly hostEtc: readonly string[];
@@ -42,7 +44,8 @@ const ETC: Readonly<Record<string, string>> = {
 /**
  * Writes the image below `imagesDir`, once per content: a directory is complete when it has its final name, and is never changed after.
  *
- * @throws PrerequisiteError `component_missing` when guest, init or Node cannot be read by another user
+ * @throws PrerequisiteError `component_missing` when guest, init or Node cannot be read by another user; `engine_unavailable` on another
+ * machine than x86_64 and arm64
  */
 export async function stageImage(options: {
   readonly imagesDir: string;
@@ -53,7 +56,9 @@ export async function stageImage(options: {
   await checkNode(options.nodeBinary);
   const [guest, init] = await Promise.all([readPart(options.guestBundle), readPart(options.initScript)]);
   const hostEtc = await presentHostEtc();
-  const digest = digestOf('bubblewrap-image', { guest: sha256Hex(guest), init: sha256Hex(init), etc: ETC, hostEtc, table: MOUNT_TABLE });
+  const filter = seccompFilter(machineArch());
+  const parts = { guest: sha256Hex(guest), init: sha256Hex(init), seccomp: sha256Hex(filter) };
+  const digest = digestOf('bubblewrap-image', { ...parts, etc: ETC, hostEtc, table: MOUNT_TABLE });
   const dir = join(options.imagesDir, digest.slice(0, 32));
   const image = { digest, dir, hostEtc };
   if (await exists(dir)) return image;
@@ -68,6 +73,7 @@ export async function stageImage(options: {
     if (!path.endsWith('/')) await makeFile(join(draft, 'etc', path), '');
   }
   await makeFile(join(draft, MOUNT_TABLE_NAME), MOUNT_TABLE);
+  await makeFile(join(draft, SECCOMP_NAME), filter);
   await makeFile(join(draft, 'opt', 'guest.cjs'), guest);
   await makeFile(join(draft, 'opt', 'init.sh'), init);
   await makeFile(join(draft, 'opt', 'node'), '');
@@ -76,6 +82,13 @@ export async function stageImage(options: {
     await rm(draft, { recursive: true, force: true });
   });
   return image;
+}
+
+function machineArch(): SeccompArch {
+  if (process.arch === 'x64' || process.arch === 'arm64') return process.arch;
+  throw new PrerequisiteError('engine_unavailable', `there is no seccomp filter for ${process.arch}`, {
+    hint: 'x86_64 or arm64 is needed',
+  });
 }
 
 async function presentHostEtc(): Promise<readonly string[]> {

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import type { SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
 import { type IdMapping, INSIDE, type Slice } from '../slices.ts';
 import type { Image } from './image.ts';
-import { MOUNT_STAGE, UNMAPPED_STAGE } from './stage.ts';
+import { MOUNT_STAGE, SECCOMP_FD, UNMAPPED_STAGE } from './stage.ts';
 
 /** Fixed paths of a sandbox; guest, harnesses and recipes may rely on them. */
 export const INSIDE_PATHS = {
@@ -64,6 +64,9 @@ export interface SandboxPlan {
   readonly command: readonly string[];
 }
 
+/** Loaded by bubblewrap last of all, in what becomes PID 1: it holds for every process of the sandbox. */
+export const SECCOMP_ARGUMENTS = ['--seccomp', String(SECCOMP_FD)] as const;
+
 const MiB = 1024 * 1024;
 
 export async function planSandbox(
@@ -118,7 +121,7 @@ function namespaces(): string[] {
     ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
     ...['--hostname', 'sandbox', '--as-pid-1', '--new-session', '--die-with-parent'],
     ...['--cap-drop', 'ALL', ...EXECUTOR_CAPABILITIES.flatMap((name) => ['--cap-add', `CAP_${name.toUpperCase()}`])],
-    // A seccomp filter is passed here (`--seccomp`), a cgroup is joined in `before`.
+    ...SECCOMP_ARGUMENTS,
   ];
 }
 

@@ -3,11 +3,15 @@
  *
  * Descriptors, fixed: 3 is the token, 4 the engine's line, 5 to 9 the host directories to be mounted. The last five are closed before
  * bubblewrap starts: one of them inside would be a way out. 5 is then a second descriptor of the engine's line, because bubblewrap closes
- * the one it reports its status on.
+ * the one it reports its status on, and 6 the seccomp filter, which bubblewrap reads and closes.
  */
 export const TOKEN_FD = 3;
 export const ENGINE_FD = 4;
 export const STATUS_FD = 5;
+export const SECCOMP_FD = 6;
+
+/** The filter's file in the image. */
+export const SECCOMP_NAME = 'seccomp.bpf';
 
 /**
  * Runs as the kernel's user in the new namespaces, while no id is mapped: closes what the kernel process itself inherited and never
@@ -42,5 +46,5 @@ export const MOUNT_TABLE = `stage /tmp tmpfs mode=0755,size=64k 0 0
 
 /** Runs with the slice's first ids and all capabilities of the user namespace, in a mount namespace that nothing else shares. */
 export const MOUNT_STAGE = `mount --no-mtab --no-canonicalize --all --fstab /proc/self/fd/5/${MOUNT_TABLE_NAME} || exit 99
-exec 5>&${ENGINE_FD} 6<&- 7<&- 8<&- 9<&-
+exec ${STATUS_FD}>&${ENGINE_FD} ${SECCOMP_FD}</tmp/image/${SECCOMP_NAME} 7<&- 8<&- 9<&- || exit 99
 exec "$@"`;
