@@ -1,35 +1,20 @@
 import type { EffectClass } from '../../core/capability/types.ts';
+import { regoProjection } from '../../core/policy/contract.ts';
+import { CONTRACTS, POLICY_KINDS } from '../../core/policy/contracts.ts';
 import type { Obligation, PolicyInput } from '../../core/policy/types.ts';
 
+const PROJECTIONS = new Map<string, (input: unknown) => unknown>(POLICY_KINDS.map((kind) => [kind, regoProjection(CONTRACTS[kind])]));
+
 /**
- * The one place where names change between TypeScript (camelCase) and Rego (snake_case).
- * `args` is the capability's own projection and passes as it is: its keys may be a caller's data.
+ * What rules read as `input`: camelCase becomes snake_case, field by field as the contract of the kind lists them; what it does not name is
+ * not shown. `args` is the capability's own projection and passes as it is: its keys may be a caller's data.
  *
- * @returns what rules read as `input`, field by field: what is not named here is not shown
+ * @throws TypeError for a kind that has no contract
  */
 export function toRegoInput(input: PolicyInput): Readonly<Record<string, unknown>> {
-  const { version, kind, scope, actor, origin, placement, engine, wall, time } = input;
-  const base = {
-    version,
-    kind,
-    scope: { tenant: scope.tenant, user: scope.user, thread: scope.thread, run: scope.run },
-    actor: { user: actor.user, roles: actor.roles },
-    origin,
-    placement,
-    engine,
-    wall,
-    time,
-  };
-  if (input.kind === 'placement') return { ...base, harness: input.harness, profile: input.profile };
-  return {
-    ...base,
-    capability: input.capability,
-    caller: input.caller,
-    effect_class: input.effectClass,
-    args: input.args,
-    args_digest: input.argsDigest,
-    calls_used: input.callsUsed,
-  };
+  const project = PROJECTIONS.get(input.kind);
+  if (project === undefined) throw new TypeError(`There is no contract of the kind ${String(input.kind)}`);
+  return project(input) as Readonly<Record<string, unknown>>;
 }
 
 /** An obligation whose kind the kernel does not know is told apart from one that is badly formed. */

@@ -26,6 +26,10 @@ export function warmUpInputs(): readonly string[] {
     args: { argv, argv_length: argv.length, cwd: '.', env: ['LANG'], stdin_bytes: 0, background: false },
     argsDigest: '0'.repeat(64),
     callsUsed: 0,
+    callsLeft: 1,
+    wallMsLeft: 1,
+    sandboxOrigins: ['interactive'],
+    otherActors: [],
   });
   const commands = [
     ['git', 'log', '--oneline', '--since=1d', 'HEAD'],

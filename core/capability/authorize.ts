@@ -1,7 +1,8 @@
 import { CallError } from '../errors.ts';
 import { digestOf, type Json, jsonFault } from '../json.ts';
 import { SAFETY } from '../limits.ts';
-import type { CallPolicyInput, Decision, PolicyEngine } from '../policy/types.ts';
+import { CONTRACT_VERSION } from '../policy/contracts.ts';
+import type { CallPolicyInput, Decision, PolicyEngine, PolicyInput } from '../policy/types.ts';
 import type { Clock } from '../seams/clock.ts';
 import { type CapabilityDescriptor, descriptorOf } from './descriptors.ts';
 import { obligationFault } from './floor.ts';
@@ -12,6 +13,8 @@ export interface AuthorizeDeps {
   readonly clock: Clock;
   /** Checks compiled from the descriptors' schemas. */
   readonly argumentFault: (descriptor: CapabilityDescriptor, args: Json) => string | undefined;
+  /** What of a question is kept beside its digest; absent means the question itself, its secrets replaced. */
+  readonly logInput?: 'digest' | 'redacted';
 }
 
 /** A request whose form is right: known capability, bounded and valid arguments, a caller the descriptor names. */
@@ -39,29 +42,41 @@ export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallReq
 export interface Verdict {
   readonly decision: Decision;
   readonly inputDigest: string;
+  readonly input: CallPolicyInput;
 }
 
+/** What the kernel knows of a run beside its scope. */
+export type CallFacts = Pick<CallPolicyInput, 'callsUsed' | 'callsLeft' | 'sandboxOrigins' | 'otherActors'>;
+
 /** Asks policy. Whatever the answer lacks becomes a deny with a reason. */
-export function decideCall(deps: AuthorizeDeps, scope: CallScope, call: BoundCall, callsUsed: number): Verdict {
+export function decideCall(deps: AuthorizeDeps, scope: CallScope, call: BoundCall, facts: CallFacts): Verdict {
+  const nowMs = deps.clock.now();
   const input: CallPolicyInput = {
     kind: 'call',
-    version: 1,
+    version: CONTRACT_VERSION,
     scope: { tenant: scope.tenant, user: scope.user, thread: scope.thread, run: scope.run },
     actor: { user: scope.user, roles: scope.roles },
     origin: scope.origin,
     placement: scope.placement,
     engine: scope.engine,
     wall: scope.wall,
-    time: String(deps.clock.now()),
+    time: String(nowMs),
     capability: call.descriptor.name,
     caller: scope.caller,
     effectClass: call.descriptor.effectClass,
     args: call.descriptor.project(call.request.args),
     argsDigest: call.argsDigest,
-    callsUsed,
+    wallMsLeft: Math.max(0, Math.round(scope.deadlineMs - nowMs)),
+    callsUsed: facts.callsUsed,
+    callsLeft: facts.callsLeft,
+    sandboxOrigins: facts.sandboxOrigins,
+    otherActors: facts.otherActors,
   };
-  return { decision: settled(deps.policy.decide(input)), inputDigest: digestOf('outwork.policy-input', input) };
+  return { decision: settled(deps.policy.decide(input)), inputDigest: inputDigestOf(input), input };
 }
+
+/** Names a question: the same for equal questions, whatever is kept of them. */
+export const inputDigestOf = (input: PolicyInput): string => digestOf('outwork.policy-input', input);
 
 function settled(decision: Decision): Decision {
   const fault = obligationFault(decision);

@@ -1,16 +1,17 @@
 import { CallError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
+import { loggedInput } from '../policy/log.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
 import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
 import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
+import { noteActors } from '../run/other-actors.ts';
 import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
 import { type Terms, termsOf } from './floor.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
-import { loggedInput } from '../policy/log.ts';
 import { scrubJson, scrubText } from './redact.ts';
 import type { Reservations } from './reservations.ts';
 import { truncateText } from './truncate.ts';
@@ -47,6 +48,7 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
       if (bound.descriptor.name === 'message.post') deps.onMessage();
+      if (bound.descriptor.name === 'thread.read' && opened.reply.effect === 'done') noteActors(run, opened.reply.result);
       reservation.release();
       return opened.reply;
     }
@@ -123,7 +125,9 @@ async function open(
       step: request.key.step,
       call: request.key.call,
       decision: id,
-      ...(denied ? { codes: decision.reasons.map((reason) => reason.code) } : { effect_class: terms.effectClass }),
+      ...(denied
+        ? { effect: decision.effect, codes: decision.reasons.map((reason) => reason.code) }
+        : { permit: sealed.id, effect_class: terms.effectClass }),
     }),
     nowMs,
   });

@@ -52,6 +52,11 @@ export class Reservations {
     return this.#calls.get(run) ?? 0;
   }
 
+  /** Calls that the run may still make. */
+  callsLeftOf(run: string): number {
+    return Math.max(0, this.#limits.callsPerRun - this.callsOf(run));
+  }
+
   /** Forgets a run that has ended. */
   forget(run: string): void {
     this.#calls.delete(run);

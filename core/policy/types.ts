@@ -1,38 +1,15 @@
-import type { Caller, CapabilityName, EffectClass, Reason } from '../capability/types.ts';
-import type { Json } from '../json.ts';
-import type { EngineName, Origin, PlacementName, Role } from '../run/types.ts';
+import type { EffectClass, Reason } from '../capability/types.ts';
+import type { TypeOf } from './contract.ts';
+import type { CONTRACTS } from './contracts.ts';
 
-/** What both kinds of input carry. Names are snake_case in Rego; `adapters/policy/marshal.ts` is the one mapper. */
-interface PolicyInputBase {
-  readonly version: 1;
-  readonly scope: { readonly tenant: string; readonly user: string; readonly thread: string; readonly run: string };
-  readonly actor: { readonly user: string; readonly roles: readonly Role[] };
-  readonly origin: Origin;
-  readonly placement: PlacementName;
-  readonly engine: EngineName;
-  readonly wall: string;
-  /** Milliseconds since the epoch, as a string: policies compare times as numbers only after `to_number`. */
-  readonly time: string;
-}
+/** What rules read as `input`, by kind. Names are snake_case in Rego; `core/policy/contracts.ts` is the one source of both. */
+export type CallPolicyInput = TypeOf<(typeof CONTRACTS)['call']>;
+export type PlacementPolicyInput = TypeOf<(typeof CONTRACTS)['placement']>;
+export type EgressPolicyInput = TypeOf<(typeof CONTRACTS)['egress']>;
+export type ApprovalPolicyInput = TypeOf<(typeof CONTRACTS)['approval']>;
+export type TriggerPolicyInput = TypeOf<(typeof CONTRACTS)['trigger']>;
 
-export interface CallPolicyInput extends PolicyInputBase {
-  readonly kind: 'call';
-  readonly capability: CapabilityName;
-  readonly caller: Caller;
-  readonly effectClass: EffectClass;
-  /** Bounded, canonical projection of the arguments (see the descriptor). */
-  readonly args: Json;
-  readonly argsDigest: string;
-  readonly callsUsed: number;
-}
-
-export interface PlacementPolicyInput extends PolicyInputBase {
-  readonly kind: 'placement';
-  readonly harness: string;
-  readonly profile: 'development' | 'production';
-}
-
-export type PolicyInput = CallPolicyInput | PlacementPolicyInput;
+export type PolicyInput = CallPolicyInput | PlacementPolicyInput | EgressPolicyInput | ApprovalPolicyInput | TriggerPolicyInput;
 
 /** Obligations the kernel knows. Any other kind turns the decision into a deny. */
 export type Obligation =
@@ -47,6 +24,8 @@ export interface PolicyDigests {
   readonly rules: string;
   /** Digest of the data the decision read. */
   readonly data: string;
+  /** Version that the data states (data/release.yaml); absent before anything was loaded. */
+  readonly version?: number;
 }
 
 /** A decision is a value. Whatever goes wrong in the engine becomes `effect: 'deny'` with a reason. */
@@ -66,6 +45,10 @@ export interface PolicyStatus {
   readonly loadedAtMs: number;
   /** Why the newest reload was refused; undefined when what is on disk is what runs. */
   readonly reloadFault: string | undefined;
+  /** Digest of rules and data as one: what `policy rollback` names. */
+  readonly snapshot?: string;
+  /** Milliseconds since what runs now was loaded. */
+  readonly ageMs?: number;
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { CallKey, CapabilityName, EffectClass, Reason } from '../capability/types.ts';
 import type { KernelEvent, NewEvent } from '../events.ts';
 import type { Json } from '../json.ts';
-import type { Decision } from '../policy/types.ts';
+import type { PolicyKind } from '../policy/contracts.ts';
+import type { Decision, PolicyInput } from '../policy/types.ts';
 import type {
   Attempt,
   AttemptRef,
@@ -49,6 +50,7 @@ export interface Store {
   readonly threads: ThreadStore;
   readonly runs: RunStore;
   readonly calls: CallStore;
+  readonly decisions: DecisionStore;
   readonly checkpoints: CheckpointStore;
   readonly events: EventStore;
   readonly deliveries: DeliveryStore;
@@ -180,10 +182,26 @@ export type RecordedOutcome =
 export interface DecisionRow {
   readonly id: string;
   readonly run: string;
+  readonly kind: PolicyKind;
+  /** Of a call its capability; of another kind what was asked about (the placement's name). */
   readonly capability: string;
   readonly inputDigest: string;
+  /** What was asked, live secrets replaced; absent when only its digest is kept (config `policy.logInput`). */
+  readonly input?: PolicyInput;
   readonly decision: Decision;
   readonly atMs: number;
+}
+
+/** Every decision of policy. Those of calls are written by `CallStore.open` in the write that opens the call. */
+export interface DecisionStore {
+  /**
+   * A decision about something that is no call. With `ref` only while that attempt holds the run (S2).
+   * @throws StoreError `stale_fence`; `not_found` (run); `conflict` (id in use)
+   */
+  add(decision: DecisionRow, ref?: AttemptRef): Promise<void>;
+  get(id: string): Promise<DecisionRow | undefined>;
+  /** The newest `limit` decisions made at `sinceMs` or later, oldest first. */
+  since(sinceMs: number, limit: number): Promise<readonly DecisionRow[]>;
 }
 
 export interface OpenCall {
@@ -192,7 +210,7 @@ export interface OpenCall {
   readonly effectClass: EffectClass;
   readonly argsDigest: string;
   readonly summary: string;
-  readonly decision: Omit<DecisionRow, 'run' | 'capability' | 'atMs'>;
+  readonly decision: Omit<DecisionRow, 'run' | 'kind' | 'capability' | 'atMs'>;
   /** Sealed and claimed in the same write; absent when the call is recorded `done` at once (a deny). */
   readonly permit?: { readonly id: string; readonly deadlineMs: number };
   /** Set for a refused call: the row is written `done`. */

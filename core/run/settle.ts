@@ -12,11 +12,16 @@ export type Ending =
   | { readonly kind: 'completed' }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'parked'; readonly gate: Gate }
-  | { readonly kind: 'failed'; readonly code: string; readonly reasons: readonly Reason[] }
+  | { readonly kind: 'failed'; readonly code: string; readonly reasons: readonly Reason[]; readonly decision?: string }
   /** Another attempt may go on from the last safe checkpoint. */
   | { readonly kind: 'lost'; readonly reason: string };
 
-export const failed = (code: string, reasons: readonly Reason[] = []): Ending => ({ kind: 'failed', code, reasons });
+export const failed = (code: string, reasons: readonly Reason[] = [], decision?: string): Ending => ({
+  kind: 'failed',
+  code,
+  reasons,
+  ...(decision === undefined ? {} : { decision }),
+});
 
 /**
  * Checks the executor's exit, an untrusted claim, against the ledger: a `completed` needs a posted reply and no call with an open end,
@@ -77,7 +82,11 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         await deps.store.runs.settle(ref, {
           to: 'failed',
           failure: ending.code,
-          event: event('run.failed', { code: ending.code, reasons }),
+          event: event('run.failed', {
+            code: ending.code,
+            reasons,
+            ...(ending.decision === undefined ? {} : { decision: ending.decision }),
+          }),
           ...at,
         });
         break;

@@ -32,7 +32,7 @@ export function callClauses(current: Current): void {
     expect(await store.calls.find(run.id, { step: 0, call: 0 })).toEqual(opened.row);
     expect(await store.calls.list(run.id)).toEqual([opened.row]);
     expect(await store.calls.decisions(run.id)).toEqual([
-      { id: 'd1', run: run.id, capability: 'shell.exec', inputDigest: 'in-1', decision: ALLOW, atMs: T0 + 5 },
+      { id: 'd1', run: run.id, kind: 'call', capability: 'shell.exec', inputDigest: 'in-1', decision: ALLOW, atMs: T0 + 5 },
     ]);
     expect((await store.events.read(0, { run: run.id }, 100)).at(-1)?.type).toBe('call.dispatched');
   });

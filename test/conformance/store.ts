@@ -3,6 +3,7 @@ import type { Store } from '../../core/ports/store.ts';
 import type { MakeWorld, StoreWorld } from '../store/worlds.ts';
 import { callClauses } from './store-calls.ts';
 import { checkpointClauses } from './store-checkpoints.ts';
+import { decisionClauses } from './store-decisions.ts';
 import { deliveryClauses } from './store-deliveries.ts';
 import { ingressClauses } from './store-ingress.ts';
 import { ownerClauses } from './store-owners.ts';
@@ -34,6 +35,7 @@ export function storeConformance(name: string, make: MakeWorld): void {
     ownerClauses(current);
     runClauses(current);
     callClauses(current);
+    decisionClauses(current);
     checkpointClauses(current);
     deliveryClauses(current);
   });

@@ -58,8 +58,7 @@ export function memoryCalls(memory: Memory): CallStore {
       };
       if (found === undefined) calls.push(row);
       else replace(calls, found, row);
-      const { id, inputDigest } = decision;
-      decisions.push({ id, run: ref.run, capability, inputDigest, decision: copyOf(decision.decision), atMs: nowMs });
+      decisions.push(copyOf({ ...decision, run: ref.run, kind: 'call', capability, atMs: nowMs }));
       if (permit !== undefined) permits.set(permit.id, { run: ref.run, open: true, deadlineMs: permit.deadlineMs });
       append(memory, call.event, nowMs);
       if (call.closing !== undefined && permit !== undefined) {

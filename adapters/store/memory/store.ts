@@ -4,6 +4,7 @@ import type { Store } from '../../../core/ports/store.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { memoryCalls } from './calls.ts';
 import { memoryCheckpoints } from './checkpoints.ts';
+import { memoryDecisions } from './decisions.ts';
 import { memoryDeliveries } from './deliveries.ts';
 import { memoryEvents } from './events.ts';
 import { memoryRuns } from './runs.ts';
@@ -34,6 +35,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     threads: memoryThreads(memory),
     runs: memoryRuns(memory),
     calls: memoryCalls(memory),
+    decisions: memoryDecisions(memory),
     checkpoints: memoryCheckpoints(memory),
     events: memoryEvents(memory),
     deliveries: memoryDeliveries(memory),

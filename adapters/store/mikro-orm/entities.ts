@@ -127,7 +127,10 @@ export const DecisionEntity = defineEntity({
     input_digest: p.text(),
     at_ms: time(),
     decision: p.text(),
+    kind: p.text().default('call'),
+    input: p.text().nullable(),
   },
+  indexes: [{ name: 'decisions_at', properties: ['at_ms'] }],
 });
 
 export const CallEntity = defineEntity({

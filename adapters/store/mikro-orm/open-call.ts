@@ -5,15 +5,12 @@ import { requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
 import { closeHeld } from './close-call.ts';
 import type { Database, Tx } from './database.ts';
+import { addDecision } from './decisions.ts';
 import type { CallRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
 import { toCall } from './rows.ts';
 
 export const FIND_CALL = 'select * from calls where run = ? and step = ? and call = ?';
-
-const ADD_DECISION = `
-insert into decisions (run, position, id, capability, input_digest, at_ms, decision)
-values (?1, (select coalesce(max(position), 0) + 1 from decisions where run = ?1), ?2, ?3, ?4, ?5, ?6)`;
 
 const ADD_PERMIT = "insert into permits (id, run, fence, call, state, deadline_ms, claimed_at_ms) values (?, ?, ?, ?, 'claimed', ?, ?)";
 
@@ -39,7 +36,7 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     if (answer !== undefined) return answer;
     const row = await putCall(tx, found?.id ?? db.newId('call', call.nowMs), ref, call);
     const { decision, nowMs } = call;
-    await tx.run(ADD_DECISION, [ref.run, decision.id, call.capability, decision.inputDigest, nowMs, JSON.stringify(decision.decision)]);
+    await addDecision(tx, { ...decision, run: ref.run, kind: 'call', capability: call.capability, atMs: nowMs });
     if (call.permit !== undefined) {
       await tx.run(ADD_PERMIT, [call.permit.id, ref.run, ref.fence, row.id, call.permit.deadlineMs, nowMs]);
     }

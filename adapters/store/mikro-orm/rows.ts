@@ -99,7 +99,9 @@ export const toDecision = (row: DecisionRecord): DecisionRow => ({
   id: row.id,
   run: row.run,
   capability: row.capability,
+  kind: row.kind as DecisionRow['kind'],
   inputDigest: row.input_digest,
+  ...(row.input == null ? {} : { input: JSON.parse(row.input) }),
   decision: JSON.parse(row.decision),
   atMs: row.at_ms,
 });

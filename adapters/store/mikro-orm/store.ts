@@ -4,6 +4,7 @@ import type { Store } from '../../../core/ports/store.ts';
 import { callStore } from './calls.ts';
 import { checkpointStore } from './checkpoints.ts';
 import { Database, type NewId } from './database.ts';
+import { decisionStore } from './decisions.ts';
 import { deliveryStore } from './deliveries.ts';
 import { eventStore } from './events.ts';
 import { runStore } from './runs.ts';
@@ -39,6 +40,7 @@ export function storeOver(db: Database): SqliteStore {
     threads: threadStore(db),
     runs: runStore(db),
     calls: callStore(db),
+    decisions: decisionStore(db),
     checkpoints: checkpointStore(db),
     events: eventStore(db),
     deliveries: deliveryStore(db),

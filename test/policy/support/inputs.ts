@@ -23,6 +23,10 @@ export function callInput(change: Partial<CallPolicyInput> = {}): CallPolicyInpu
     args: shellArgs(['make']),
     argsDigest: 'ab'.repeat(32),
     callsUsed: 3,
+    callsLeft: 1997,
+    wallMsLeft: 1_800_000,
+    sandboxOrigins: ['interactive'],
+    otherActors: [],
     ...change,
   };
 }
