@@ -9,7 +9,7 @@ import { LocalPermits } from '../core/capability/permits.ts';
 import { Reservations } from '../core/capability/reservations.ts';
 import type { CompiledConfig } from '../core/config.ts';
 import { UsageError } from '../core/errors.ts';
-import type { NewEvent } from '../core/events.ts';
+import type { KernelEvent, NewEvent } from '../core/events.ts';
 import { createOperations } from '../core/kernel-operations.ts';
 import { SAFETY } from '../core/limits.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
@@ -21,6 +21,7 @@ import { ProgressLog } from '../core/run/progress.ts';
 import { Scheduler } from '../core/run/scheduler.ts';
 import { type Clock, steadyClock } from '../core/seams/clock.ts';
 import type { Delivery } from '../core/seams/delivery.ts';
+import type { Logger } from '../core/seams/logger.ts';
 import type { RunTokens } from '../core/seams/run-tokens.ts';
 import type { SandboxEngine } from '../core/seams/sandbox-engine.ts';
 import { createMembraneService } from '../core/wire/membrane-service.ts';
@@ -29,9 +30,11 @@ import { ensureGuest } from '../harnesses/guest/bundle.ts';
 import { scriptedHarness } from '../harnesses/scripted/harness.ts';
 import { compileArgumentChecks } from './argument-check.ts';
 import { threadDelivery } from './delivery/thread-delivery.ts';
+import { EventFollower } from './event-follower.ts';
 import { guestExecutor } from './executor/guest-executor.ts';
 import { hostLoopExecutor } from './executor/host-loop-executor.ts';
 import { createLocalKernel, type LocalKernel } from './kernel.ts';
+import { lineLogger } from './log/line-logger.ts';
 import type { Membrane } from './membrane/channel.ts';
 import { createMembrane } from './membrane/server.ts';
 import { createRunTokens } from './membrane/tokens.ts';
@@ -39,6 +42,7 @@ import { type CountingGateway, countingGateway } from './model/counting-gateway.
 import { createScriptedGateway } from './model/scripted-gateway.ts';
 import { disposablePerRun, hostLoopShell, persistentPerUser } from './placement/sandboxed.ts';
 import { createPolicyEngine } from './policy/wasm-engine.ts';
+import { checkBubblewrap } from './sandbox/bubblewrap/checks.ts';
 import { createBubblewrapEngine } from './sandbox/bubblewrap/engine.ts';
 import { SandboxManager } from './sandbox/manager.ts';
 import { openSqliteStore, type SqliteStore } from './store/mikro-orm/store.ts';
@@ -50,7 +54,11 @@ export interface KernelOptions {
   readonly clock?: Clock;
   /** @internal Another guest bundle than our own; tests put a hostile one into the sandbox. */
   readonly guest?: { readonly file: string; readonly sha256: string };
-  /** Errors that no run can carry; default writes one line each to standard error. */
+  /** Where the kernel says what no run can carry; default writes one line for each warning and error to standard error. */
+  readonly log?: Logger;
+  /** Gets every event from the start on, once and in order. */
+  readonly onEvent?: (event: KernelEvent) => void;
+  /** Errors that no run can carry; default gives them to the log. */
   readonly onError?: (error: unknown, run: string | undefined) => void;
 }
 
@@ -83,10 +91,8 @@ const T = {
  * @throws ConfigError, PrerequisiteError, PolicyError; StoreError `state_locked`. Nothing stays open then.
  */
 export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
-  const onError =
-    options.onError ??
-    ((error, run) =>
-      process.stderr.write(`outwork: ${run ?? 'kernel'}: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`));
+  const log = options.log ?? lineLogger((text) => process.stderr.write(text));
+  const onError = options.onError ?? ((error, run) => log.error({ run, err: error }, 'error outside a run'));
   await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
   const lock = await lockStateDir(config.stateDir);
   const undo: (() => Promise<void> | void)[] = [() => lock.release()];
@@ -204,7 +210,10 @@ function module(
       .toResolvedValue(
         async (service: MembraneService, tokens: RunTokens, clock: Clock) => {
           const { sha256 } = options.guest ?? (await ensureGuest());
-          return kept(await createMembrane({ service, tokens, clock, guestDigest: () => sha256 }), (membrane) => membrane.close());
+          return kept(
+            await createMembrane({ service, tokens, clock, guestDigest: () => sha256, onFault: (error) => onError(error, undefined) }),
+            (membrane) => membrane.close(),
+          );
         },
         [T.service, T.tokens, T.clock],
       )
@@ -285,7 +294,7 @@ function module(
         (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model) =>
           createLocalKernel({
             config,
-            operations: createOperations({ store, clock, policy, live, wake: () => wake() }),
+            operations: createOperations({ store, clock, policy, live, runsPerUser: config.runsPerUser, wake: () => wake() }),
             store,
             clock,
             policy,
@@ -295,10 +304,19 @@ function module(
             scheduler,
             deliverer,
             model,
+            engineFault: () => engineFault(stateDir),
+            follower:
+              options.onEvent &&
+              new EventFollower({ events: store.events, onEvent: options.onEvent, onError: (error) => onError(error, undefined) }),
             unlock: () => undo[0]?.(),
           }),
         [T.store, T.clock, T.policy, T.membrane, T.engine, T.sandboxes, T.scheduler, T.deliverer, T.model],
       )
       .inSingletonScope();
   });
+}
+
+/** The first thing that the engine lacks on this machine. */
+async function engineFault(stateDir: string): Promise<string | undefined> {
+  return (await checkBubblewrap({ stateDir })).find(({ ok }) => !ok)?.detail;
 }

@@ -4,7 +4,7 @@ import type { CompiledConfig, TenantConfig } from '../core/config.ts';
 import { ConfigError } from '../core/errors.ts';
 import type { PlacementName } from '../core/run/types.ts';
 import { type Environment, faultText, findConfigFile, readConfigFile } from './config/file.ts';
-import { type ConfigFile, capacityFaults, defaultCapacity } from './config/schema.ts';
+import { type ConfigFile, capacityFaults, defaultCapacity, defaultLimits } from './config/schema.ts';
 import { defaultStateDir } from './config/state-dir.ts';
 
 /** What a command line may say over the file. */
@@ -13,7 +13,11 @@ export interface ConfigOverrides {
   readonly engine?: CompiledConfig['engine'];
   readonly harness?: string;
   readonly scenario?: string;
+  readonly listen?: string;
 }
+
+/** Where `serve` listens unless told otherwise. */
+const DEFAULT_LISTEN = '127.0.0.1:7270';
 
 export interface LoadOptions {
   /** `--config`; without it the search order of `findConfigFile`. */
@@ -76,11 +80,24 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   for (const key of Object.keys(capacity) as (keyof typeof capacity)[]) {
     capacity[key] = pick(`capacity.${key}`, capacity[key], given.capacity?.[key]);
   }
+  const limits = defaultLimits();
+  for (const key of Object.keys(limits) as (keyof typeof limits)[]) limits[key] = pick(`limits.${key}`, limits[key], given.limits?.[key]);
   const faults = capacityFaults(capacity);
   if (faults.length > 0) throw new ConfigError('config_malformed', faultText(file ?? '(defaults)', faults));
+  const log = { level: pick('log.level', 'info', given.log?.level) };
+  const nonLoopback = given.api?.nonLoopback;
+  if (nonLoopback !== undefined) lines.push({ path: 'api.nonLoopback', value: nonLoopback, source: 'file' });
+  const hosts = given.api?.hosts ?? [];
+  if (hosts.length > 0) lines.push({ path: 'api.hosts', value: hosts.join(', '), source: 'file' });
+  const api = {
+    listen: pick('api.listen', DEFAULT_LISTEN, given.api?.listen, overrides.listen),
+    nonLoopback,
+    hosts,
+    metrics: pick('api.metrics', 'operator', given.api?.metrics),
+  };
   const tenants = compileTenants(given.tenants ?? {}, lines);
   const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy: { dir } };
-  return { config: deepFreeze({ ...config, capacity, tenants }), lines };
+  return { config: deepFreeze({ ...config, capacity, limits, tenants, log, api }), lines };
 }
 
 const runsPerUserOf = (value: ConfigFile['runsPerUser']): number | undefined =>

@@ -1,7 +1,8 @@
 import type { CompiledConfig } from '../core/config.ts';
 import { SandboxError, UsageError } from '../core/errors.ts';
 import type { Owner } from '../core/ids.ts';
-import type { Kernel, KernelOperations } from '../core/kernel.ts';
+import type { Kernel, KernelOperations, Readiness, Servable } from '../core/kernel.ts';
+import { authenticate } from '../core/kernel-operations.ts';
 import { SAFETY } from '../core/limits.ts';
 import type { Measurable, MeasureSnapshot } from '../core/measure.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
@@ -26,12 +27,16 @@ export interface KernelParts {
   readonly scheduler: Scheduler;
   readonly deliverer: Deliverer;
   readonly model: CountingGateway;
+  /** Why no sandbox can be made on this machine now; undefined when one can. */
+  readonly engineFault: () => Promise<string | undefined>;
+  /** Watches the log; ends before the store does. */
+  readonly follower?: { start(): Promise<void>; close(): Promise<void> } | undefined;
   /** Gives the state directory back. */
   readonly unlock: () => Promise<void> | void;
 }
 
 /** A kernel in this process: the operations, and the life of what stands behind them. */
-export interface LocalKernel extends Kernel, Measurable {
+export interface LocalKernel extends Kernel, Measurable, Servable {
   /** OpenAPI 3.1 document of the membrane. */
   membraneDocument(): unknown;
 }
@@ -43,6 +48,7 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
   let alive: NodeJS.Timeout | undefined;
 
   const start = async (): Promise<void> => {
+    await parts.follower?.start();
     await parts.engine.sweep();
     await parts.store.deliveries.sweep(parts.clock.now());
     alive = setInterval(() => {}, 2 ** 30);
@@ -56,10 +62,12 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
     await parts.sandboxes[Symbol.asyncDispose]();
     await parts.membrane.close();
     await parts.policy.close();
+    await parts.follower?.close();
     await parts.store.close();
     await parts.unlock();
     clearInterval(alive);
   };
+  const readiness = cached(parts.clock, READINESS_MS, () => look(parts));
   return {
     ...parts.operations,
     config: parts.config,
@@ -69,6 +77,32 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
     measure: () => measure(parts),
     importFile: (owner, path, source) => importFile(parts, owner, path, source),
     membraneDocument: () => parts.membrane.openApi(),
+    authenticate: (token) => authenticate(parts, token),
+    readiness,
+    gauges: async () => ({
+      runs: await parts.store.runs.unfinished(),
+      sandboxes: parts.sandboxes.count(),
+      policy: parts.policy.status(),
+    }),
+  };
+}
+
+/** How long an answer about readiness counts: the write and the processes it takes are not repeated for each who asks. */
+const READINESS_MS = 5000;
+
+async function look({ store, policy, engineFault }: KernelParts): Promise<Readiness> {
+  const fault = (error: unknown) => (error instanceof Error ? error.message : String(error));
+  const [stored, able] = await Promise.all([store.probe().then(() => undefined, fault), engineFault().catch(fault)]);
+  return { store: stored, policy: policy.status().ready ? undefined : 'no rules are loaded', engine: able };
+}
+
+/** The last answer while it is fresh; one question at a time. */
+function cached<T>(clock: Clock, freshMs: number, ask: () => Promise<T>): () => Promise<T> {
+  let known: { readonly answer: Promise<T>; readonly atMs: number } | undefined;
+  return () => {
+    const nowMs = clock.now();
+    if (known === undefined || nowMs - known.atMs >= freshMs) known = { answer: ask(), atMs: nowMs };
+    return known.answer;
   };
 }
 

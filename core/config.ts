@@ -1,7 +1,10 @@
-import type { CAPACITY } from './limits.ts';
+import type { CAPACITY, SANDBOX_LIMITS } from './limits.ts';
 import type { EngineName, PlacementName } from './run/types.ts';
 
 export type CapacityName = keyof typeof CAPACITY;
+export type LimitName = keyof typeof SANDBOX_LIMITS;
+/** What one sandbox may use; units are part of the names. */
+export type SandboxLimits = Readonly<Record<LimitName, number>>;
 
 /** Configuration after parsing, defaults and checks; frozen. `adapters/config.ts` makes it and nothing else does. */
 export interface CompiledConfig {
@@ -21,7 +24,22 @@ export interface CompiledConfig {
     readonly dir: string;
   };
   readonly capacity: Readonly<Record<CapacityName, number>>;
+  readonly limits: SandboxLimits;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
+  readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent' };
+  readonly api: ApiConfig;
+}
+
+/** What `serve` listens on. */
+export interface ApiConfig {
+  /** `address:port`; port 0 takes a free one. */
+  readonly listen: string;
+  /** Why an address that is not loopback may be listened on; without a reason it may not. */
+  readonly nonLoopback: string | undefined;
+  /** Host names, beside loopback and the address itself, under which a request may come (a proxy in front). */
+  readonly hosts: readonly string[];
+  /** Who may read `/metrics`: `operator` needs a token of that role, `open` needs none and is for loopback only. */
+  readonly metrics: 'operator' | 'open';
 }
 
 export interface TenantConfig {

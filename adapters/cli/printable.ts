@@ -27,6 +27,10 @@ export function printableJson(value: unknown, indent?: number): string {
   return text.replace(DANGEROUS, (character) => character.split('').map(jsonEscape).join(''));
 }
 
+/** JSON text with every character that a terminal may act on written as an escape; the value stays the same. Line ends stay. */
+export const escapeJsonText = (text: string): string =>
+  text.replace(DANGEROUS, (character) => character.split('').map(jsonEscape).join(''));
+
 const jsonEscape = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** Columns that a text takes: two for wide characters and pictures, none for marks and joiners. */

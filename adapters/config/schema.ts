@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { CapacityName } from '../../core/config.ts';
+import type { CapacityName, LimitName } from '../../core/config.ts';
 import { NAME_PATTERN } from '../../core/ids.ts';
-import { CAPACITY, SAFETY } from '../../core/limits.ts';
+import { CAPACITY, SAFETY, SANDBOX_LIMITS } from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 
 const KiB = 1024;
@@ -26,6 +26,18 @@ export const CAPACITY_RANGE: Readonly<Record<CapacityName, readonly [low: number
   policyPollMs: [50, 1 * MINUTE],
 };
 
+/** Lowest and highest value that config may give a limit of a sandbox. The default of each is in core/limits.ts. */
+export const LIMIT_RANGE: Readonly<Record<LimitName, readonly [low: number, high: number]>> = {
+  // Less than this and the guest itself has no room.
+  memoryMiB: [128, 1024 * 1024],
+  pids: [32, 32_768],
+  cpus: [0.05, 1024],
+  fileMiB: [1, 1024 * 1024],
+  openFiles: [256, 1024 * 1024],
+  diskMiB: [16, 1024 * 1024 * 1024],
+  diskReserveMiB: [0, 1024 * 1024 * 1024],
+};
+
 /** Largest configuration file that is read. */
 export const CONFIG_FILE_BYTES = 512 * KiB;
 
@@ -40,6 +52,14 @@ const placement = z.enum(PLACEMENTS);
 function capacityShape() {
   const fields = Object.entries(CAPACITY_RANGE).map(([key, [low, high]]) => [key, z.int().min(low).max(high).optional()] as const);
   return Object.fromEntries(fields) as Record<CapacityName, z.ZodOptional<z.ZodInt>>;
+}
+
+function limitsShape() {
+  const number = (key: LimitName) => (key === 'cpus' ? z.number() : z.int());
+  const fields = (Object.entries(LIMIT_RANGE) as [LimitName, readonly [number, number]][]).map(
+    ([key, [low, high]]) => [key, number(key).min(low).max(high).optional()] as const,
+  );
+  return Object.fromEntries(fields) as Record<LimitName, z.ZodOptional<z.ZodNumber>>;
 }
 
 /**
@@ -60,6 +80,18 @@ export const configFileSchema = z.strictObject({
   model: z.strictObject({ gateway: z.literal('scripted').optional(), scenario: path.optional() }).optional(),
   policy: z.strictObject({ dir: path.optional() }).optional(),
   capacity: z.strictObject(capacityShape()).optional(),
+  /** What one sandbox may use. */
+  limits: z.strictObject(limitsShape()).optional(),
+  log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).optional() }).optional(),
+  api: z
+    .strictObject({
+      listen: z.string().min(1).max(300).optional(),
+      /** The reason; a bare `true` is none. */
+      nonLoopback: z.string().min(10, 'must say why, in ten characters or more').max(500).optional(),
+      hosts: z.array(z.string().min(1).max(253)).max(16).optional(),
+      metrics: z.enum(['operator', 'open']).optional(),
+    })
+    .optional(),
   tenants: z
     .record(
       name,
@@ -87,3 +119,6 @@ export function capacityFaults(capacity: Readonly<Record<CapacityName, number>>)
 
 /** A fresh copy of the default capacities. */
 export const defaultCapacity = (): Record<CapacityName, number> => ({ ...CAPACITY });
+
+/** A fresh copy of the default limits of a sandbox. */
+export const defaultLimits = (): Record<LimitName, number> => ({ ...SANDBOX_LIMITS });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { SandboxError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
 import { newId, type Owner, ownerKey } from '../../core/ids.ts';
+import type { SandboxState } from '../../core/kernel.ts';
 import type { SandboxTools } from '../../core/ports/placement.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import type { RunTokens } from '../../core/seams/run-tokens.ts';
@@ -91,6 +92,13 @@ export class SandboxManager implements AsyncDisposable {
     entry.stopIdle();
     const sandbox = await entry.starting.catch(() => undefined);
     if (sandbox !== undefined) await this.#end(sandbox, reason);
+  }
+
+  /** How many sandboxes there are in each state. */
+  count(): Readonly<Record<SandboxState, number>> {
+    const count = { starting: 0, busy: 0, idle: 0, stopping: this.#ending.size };
+    for (const { running, users } of this.#entries.values()) count[running === undefined ? 'starting' : users > 0 ? 'busy' : 'idle'] += 1;
+    return count;
   }
 
   running(): readonly RunningSandbox[] {

@@ -1,7 +1,7 @@
 import { call } from '../../core/capability/call.ts';
 import type { CallRequest } from '../../core/capability/types.ts';
 import type { CompiledConfig } from '../../core/config.ts';
-import { CAPACITY } from '../../core/limits.ts';
+import { CAPACITY, SANDBOX_LIMITS } from '../../core/limits.ts';
 import type { Executor, ExecutorTask } from '../../core/ports/executor.ts';
 import type { Placement } from '../../core/ports/placement.ts';
 import { executeRun, type RunDeps } from '../../core/run/execute-run.ts';
@@ -20,7 +20,10 @@ export const testConfig = (change: Partial<CompiledConfig> = {}): CompiledConfig
   model: { gateway: 'scripted', scenario: 'survey' },
   policy: { dir: 'policies' },
   capacity: CAPACITY,
+  limits: SANDBOX_LIMITS,
   tenants: {},
+  log: { level: 'info' },
+  api: { listen: '127.0.0.1:0', nonLoopback: undefined, hosts: [], metrics: 'operator' },
   ...change,
 });
 

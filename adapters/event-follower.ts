@@ -1,0 +1,60 @@
+import type { KernelEvent } from '../core/events.ts';
+import type { EventStore } from '../core/ports/store.ts';
+
+export interface EventFollowerDeps {
+  readonly events: EventStore;
+  /** Gets every event newer than the start, once and in order. */
+  readonly onEvent: (event: KernelEvent) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const BATCH = 200;
+
+/** Reads the log as it grows and hands each event on: how metrics and the log learn what happens, without a word in the code that does it. */
+export class EventFollower {
+  readonly #deps: EventFollowerDeps;
+  readonly #closing = new AbortController();
+  #cursor = 0;
+  #loop: Promise<void> | undefined;
+
+  constructor(deps: EventFollowerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Follows what comes after the newest event there is now. */
+  async start(): Promise<void> {
+    this.#cursor = (await this.#deps.events.last())?.cursor ?? 0;
+    this.#loop = this.#follow();
+  }
+
+  /** Hands on what is there and ends. Call it before the store is closed. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#loop;
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      for (;;) {
+        const last = this.#closing.signal.aborted;
+        await this.#drain();
+        if (last) return;
+        await this.#deps.events.changed(this.#cursor, this.#closing.signal);
+      }
+    } catch (error) {
+      // The store is gone or broken: whoever uses it says so too; watching ends here.
+      this.#deps.onError(error);
+    }
+  }
+
+  async #drain(): Promise<void> {
+    for (;;) {
+      const events = await this.#deps.events.read(this.#cursor, {}, BATCH);
+      for (const event of events) {
+        this.#cursor = event.cursor;
+        this.#deps.onEvent(event);
+      }
+      if (events.length < BATCH) return;
+    }
+  }
+}
