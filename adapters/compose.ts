@@ -29,7 +29,9 @@ import type { MembraneService } from '../core/wire/service.ts';
 import { ensureGuest } from '../harnesses/guest/bundle.ts';
 import { scriptedHarness } from '../harnesses/scripted/harness.ts';
 import { compileArgumentChecks } from './argument-check.ts';
+import { noSecrets } from './broker/no-secrets.ts';
 import { threadDelivery } from './delivery/thread-delivery.ts';
+import { noEgress } from './egress/no-egress.ts';
 import { EventFollower } from './event-follower.ts';
 import { guestExecutor } from './executor/guest-executor.ts';
 import { hostLoopExecutor } from './executor/host-loop-executor.ts';
@@ -181,9 +183,8 @@ function module(
           live,
           permits: new LocalPermits(),
           reservations: new Reservations({ concurrentCalls: CONCURRENT_CALLS_PER_USER, callsPerRun: SAFETY.callsPerRun }),
-          // No secret is stored and nothing leaves a sandbox in this version: the ports say so truthfully.
-          broker: { liveSecrets: () => [] },
-          egress: { revoke: () => Promise.resolve(), openRequests: () => 0 },
+          broker: noSecrets,
+          egress: noEgress,
           argumentFault: compileArgumentChecks(),
           onMessage: () => kickDelivery(),
         }),

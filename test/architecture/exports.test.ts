@@ -42,7 +42,14 @@ it('outwork/wire exports what the other end of the membrane needs', async () => 
 });
 
 it('outwork/conformance exports suites', () => {
-  expect(exportedNames('test/conformance/index.ts')).toEqual(['storeConformance', 'type MakeWorld', 'type StoreWorld']);
+  expect(exportedNames('test/conformance/index.ts')).toEqual([
+    'brokerConformance',
+    'deliveryConformance',
+    'egressConformance',
+    'storeConformance',
+    'type MakeWorld',
+    'type StoreWorld',
+  ]);
 });
 
 it('outwork/core exports words, errors and limits, and nothing that does anything with them', async () => {

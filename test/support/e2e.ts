@@ -139,7 +139,7 @@ export async function processWith(argument: string): Promise<number> {
 }
 
 /** The guest process of a sandbox: runs our bundle and has this generation's socket directory among its mounts. */
-function guestPid(generation: string): number {
+export function guestPid(generation: string): number {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     try {
