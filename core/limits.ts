@@ -96,3 +96,21 @@ export const CAPACITY = {
   sandboxStartMs: 20 * SECOND,
   policyPollMs: 500,
 } as const;
+
+/** What one sandbox may use. Defaults, which config may change (`limits`). What enforces each on this machine is `doctor`'s to say. */
+export const SANDBOX_LIMITS = {
+  /** Memory of all its processes, page cache and temporary files together, in MiB (a cgroup). Beyond it the system ends a process of it. */
+  memoryMiB: 2048,
+  /** Processes and threads (a cgroup). Beyond it no process can be made (code `pids`). */
+  pids: 512,
+  /** Processors' worth of time (a cgroup). */
+  cpus: 1,
+  /** One file, in MiB (RLIMIT_FSIZE). */
+  fileMiB: 4096,
+  /** Open descriptors of one process (RLIMIT_NOFILE); never more than this kernel's own hard limit. */
+  openFiles: 4096,
+  /** Workspace and HOME of one user together, in MiB; measured. Beyond it the user's sandboxes are ended (`disk_full`). */
+  diskMiB: 10_240,
+  /** Free space that the file system of the state directory keeps, in MiB. Below it no sandbox starts and the largest user's are ended. */
+  diskReserveMiB: 1024,
+} as const;

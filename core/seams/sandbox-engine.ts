@@ -1,3 +1,4 @@
+import type { SandboxErrorCode } from '../errors.ts';
 import type { Owner } from '../ids.ts';
 import type { EngineName } from '../run/types.ts';
 
@@ -18,8 +19,8 @@ export interface SandboxSpec extends Owner {
 
 export interface SandboxHandle {
   readonly generation: string;
-  /** Resolves when no process of the sandbox is alive: the engine's evidence. */
-  readonly ended: Promise<{ readonly reason: string }>;
+  /** Resolves when no process of the sandbox is alive: the engine's evidence. `code` is set when the engine itself ended it for a limit. */
+  readonly ended: Promise<{ readonly reason: string; readonly code?: SandboxErrorCode }>;
   /** Ends everything in it; resolves with `ended`. */
   stop(): Promise<void>;
   /** Unique memory and live processes of the sandbox, read from outside. */

@@ -174,7 +174,9 @@ export function engineConformance(
       await vi.waitFor(() => expect(before.map(({ pid }) => readFileSync(`/proc/${pid}/stat`, 'utf8')).join()).toMatch(/\) T /));
       await mortal.crash();
       await vi.waitFor(async () => expect(await survivors(before)).toEqual([]), { timeout: 10_000 });
-      await mortal.close();
+      const next = await open(user, mortal.stateDir);
+      await next.sweep();
+      await next.close();
     });
 
     it('N5 sweep ends what an earlier kernel left and removes its socket directory', async () => {

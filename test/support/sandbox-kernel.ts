@@ -145,7 +145,10 @@ process.on('message', ({ id, request }: { id: number; request: KernelRequest }) 
     (error) => process.send?.({ id, error: { code: error.code ?? 'internal', message: String(error.message) } }),
   );
 });
-process.on('disconnect', () => process.exit(0));
+process.on('disconnect', () => {
+  // What is left of a sandbox outside it (its control groups) goes with its end.
+  void Promise.allSettled([...sandboxes.values()].map(({ handle }) => handle.stop())).then(() => process.exit(0));
+});
 // What only a kernel may know, to be looked for inside.
 process.env.OUTWORK_TEST_SECRET ??= 'kernel-only-secret';
 process.send?.({ ready: true });

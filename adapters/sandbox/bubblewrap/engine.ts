@@ -1,10 +1,15 @@
 import { rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { SandboxLimits } from '../../../core/config.ts';
 import { OutworkError, SandboxError } from '../../../core/errors.ts';
-import { CAPACITY } from '../../../core/limits.ts';
+import { CAPACITY, SANDBOX_LIMITS } from '../../../core/limits.ts';
 import type { Clock } from '../../../core/seams/clock.ts';
-import type { SandboxEngine, SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
+import type { SandboxEngine, SandboxHandle, SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
+import { openCgroups, type SandboxGroup } from '../cgroup/groups.ts';
+import { DiskGuard } from '../disk/guard.ts';
+import { measureRoots } from '../disk/measure.ts';
+import { spaceOf } from '../disk/space.ts';
 import { readSubIds, type Slice, sliceOf } from '../slices.ts';
 import { sandboxHandle } from './handle.ts';
 import { prepareRoot, prepareSockets } from './host-dirs.ts';
@@ -14,6 +19,7 @@ import { giveTo } from './ownership.ts';
 import { planSandbox, type SandboxPlan } from './plan.ts';
 import { bootId } from './processes.ts';
 import { openRecords } from './records.ts';
+import { processLimits } from './rlimits.ts';
 import { sweepSandboxes } from './sweep.ts';
 
 export interface BubblewrapOptions {
@@ -28,6 +34,8 @@ export interface BubblewrapOptions {
   readonly initScript?: string;
   /** How long a start may take, in milliseconds. Default 20,000. */
   readonly startMs?: number;
+  /** Default: `SANDBOX_LIMITS`. */
+  readonly limits?: SandboxLimits;
 }
 
 export interface BubblewrapEngine extends SandboxEngine {
@@ -35,6 +43,7 @@ export interface BubblewrapEngine extends SandboxEngine {
   plan(spec: SandboxSpec): Promise<SandboxPlan>;
 }
 
+const MiB = 1024 * 1024;
 const INIT_SCRIPT = fileURLToPath(new URL('../../../harnesses/guest/init.sh', import.meta.url));
 
 /**
@@ -42,7 +51,7 @@ const INIT_SCRIPT = fileURLToPath(new URL('../../../harnesses/guest/init.sh', im
  * both need a range of subordinate ids (`sub_ids_missing` else). Sandboxes end with the kernel process.
  */
 export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEngine {
-  const { clock, nodeBinary, guestBundle, initScript = INIT_SCRIPT } = options;
+  const { clock, nodeBinary, guestBundle, initScript = INIT_SCRIPT, limits = SANDBOX_LIMITS } = options;
   const stateDir = resolve(options.stateDir);
   const socketsDir = join(stateDir, 's');
   const records = openRecords(join(stateDir, 'sandboxes'));
@@ -50,24 +59,65 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
   // What is missing can be mended while the kernel runs, so a failure is not kept.
   const subIds = keepSuccess(() => readSubIds());
   const image = keepSuccess(() => stageImage({ imagesDir: join(stateDir, 'image'), guestBundle, initScript, nodeBinary }));
+  const cgroups = keepSuccess(() => openCgroups(limits, clock));
+  const disk = new DiskGuard({
+    clock,
+    quotaBytes: limits.diskMiB * MiB,
+    reserveBytes: limits.diskReserveMiB * MiB,
+    space: () => spaceOf(stateDir),
+  });
   const slice = async (index: number): Promise<Slice> => sliceOf(await subIds(), index);
 
-  const plan = async (spec: SandboxSpec): Promise<SandboxPlan> => {
+  const planFor = async (spec: SandboxSpec, mode: 'normal' | 'clean-up'): Promise<SandboxPlan> => {
     const owner = await slice(spec.slice);
     const [staged] = await Promise.all([image(), prepareRoot(spec.workspaceDir, owner), prepareRoot(spec.homeDir, owner)]);
-    return planSandbox(spec, staged, owner, nodeBinary);
+    return planSandbox(spec, staged, owner, nodeBinary, await processLimits(limits, mode));
   };
 
-  const forget = async (spec: SandboxSpec): Promise<void> => {
+  const forget = async (spec: SandboxSpec, groups: readonly string[]): Promise<void> => {
+    await (await cgroups()).remove(groups);
     await rm(spec.socketDir, { recursive: true, force: true });
     await records.remove(spec.generation);
     live.delete(spec.generation);
   };
 
+  const startIn = async (making: Promise<SandboxGroup>, spec: SandboxSpec): Promise<SandboxHandle> => {
+    const { generation, socketDir, workspaceDir, homeDir } = spec;
+    const mode = await disk.admit(workspaceDir);
+    const [group, plan] = await Promise.all([making, planFor(spec, mode)]);
+    const launched = await launch(plan, spec.token, clock, options.startMs ?? CAPACITY.sandboxStartMs, (pid) => group.add(pid));
+    let unwatch = () => {};
+    const handle = sandboxHandle({
+      generation,
+      launched,
+      group,
+      clock,
+      forget: async () => {
+        unwatch();
+        await forget(spec, group.dirs);
+      },
+    });
+    const owner = await slice(spec.slice);
+    unwatch = disk.watch({
+      root: workspaceDir,
+      growing: mode === 'normal',
+      measure: () => measureRoots([workspaceDir, homeDir], owner),
+      stop: (reason) => handle.stopForDisk(reason),
+    });
+    const { monitor, init } = launched;
+    try {
+      await records.write({ generation, socketDir, bootId: await bootId(), monitor, init, groups: group.dirs });
+    } catch (error) {
+      await handle.stop();
+      throw error;
+    }
+    return handle;
+  };
+
   return {
     name: 'bubblewrap',
     wall: 'namespaces',
-    plan,
+    plan: (spec) => planFor(spec, 'normal'),
 
     async prepareSocketDir(spec) {
       // From now on a sweep must not take it away.
@@ -81,26 +131,27 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
 
     async start(spec) {
       live.add(spec.generation);
+      const groups = await cgroups();
+      const making = groups.make(spec.generation);
       try {
-        const launched = await launch(await plan(spec), spec.token, clock, options.startMs ?? CAPACITY.sandboxStartMs);
-        const handle = sandboxHandle(spec.generation, launched, clock, () => forget(spec));
-        const { generation, socketDir } = spec;
-        const { monitor, init } = launched;
-        try {
-          await records.write({ generation, socketDir, bootId: await bootId(), monitor, init });
-        } catch (error) {
-          await handle.stop();
-          throw error;
-        }
-        return handle;
+        return await startIn(making, spec);
       } catch (error) {
         live.delete(spec.generation);
+        await making.catch(() => {});
+        await groups.remove(groups.dirsOf(spec.generation));
         if (error instanceof OutworkError) throw error;
         throw new SandboxError('start_failed', 'the sandbox could not be prepared', { cause: error });
       }
     },
 
-    sweep: () => sweepSandboxes({ records, socketsDir, live, clock }),
+    async sweep() {
+      const groups = await cgroups();
+      const removeGroups = async (generation: string, dirs: readonly string[]) => {
+        // A group that cannot be removed holds a process that cannot be ended: it costs nothing and is no reason not to start.
+        await groups.remove([...groups.dirsOf(generation), ...dirs]).catch(() => {});
+      };
+      await sweepSandboxes({ records, socketsDir, live, clock, removeGroups });
+    },
   };
 }
 

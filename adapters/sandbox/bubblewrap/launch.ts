@@ -24,11 +24,18 @@ export interface Launched {
 }
 
 /**
- * Starts what `plan` describes. Resolves when PID 1 runs on the finished mounts; the guest is then being started.
+ * Starts what `plan` describes. Resolves when PID 1 runs on the finished mounts; the guest is then being started. `join` puts the process
+ * that everything else is started by into its control groups, before anything of the sandbox runs.
  *
  * @throws SandboxError `start_failed`, `timeout`; nothing is left running
  */
-export async function launch(plan: SandboxPlan, token: string, clock: Clock, withinMs: number): Promise<Launched> {
+export async function launch(
+  plan: SandboxPlan,
+  token: string,
+  clock: Clock,
+  withinMs: number,
+  join: (pid: number) => Promise<void> = async () => {},
+): Promise<Launched> {
   const child = spawn('unshare', commandLine(plan), {
     env: HOST_ENV,
     cwd: '/',
@@ -43,7 +50,7 @@ export async function launch(plan: SandboxPlan, token: string, clock: Clock, wit
     late.reject(new SandboxError('timeout', `the sandbox did not start within ${withinMs} ms`, { retryable: true }));
   });
   try {
-    return { ...(await Promise.race([handshake(child, plan, token), late.promise])), exited, output };
+    return { ...(await Promise.race([handshake(child, plan, token, join), late.promise])), exited, output };
   } catch (cause) {
     await abandon(child, exited);
     if (cause instanceof SandboxError) throw cause;
@@ -53,7 +60,12 @@ export async function launch(plan: SandboxPlan, token: string, clock: Clock, wit
   }
 }
 
-async function handshake(child: ChildProcess, plan: SandboxPlan, token: string): Promise<Pick<Launched, 'monitor' | 'init'>> {
+async function handshake(
+  child: ChildProcess,
+  plan: SandboxPlan,
+  token: string,
+  join: (pid: number) => Promise<void>,
+): Promise<Pick<Launched, 'monitor' | 'init'>> {
   const pid = child.pid;
   if (pid === undefined) throw new Error('unshare could not be started');
   // A guest may end without reading: the token then has no reader, which is no error of ours.
@@ -61,7 +73,8 @@ async function handshake(child: ChildProcess, plan: SandboxPlan, token: string):
     .on('error', () => {})
     .end(token);
   const line = openEngineLine(pipe(child, ENGINE_FD));
-  await line.hear('unshared');
+  // The system may take some milliseconds to move a process: that time passes while the first stage starts, which forks nothing yet.
+  await Promise.all([line.hear('unshared'), join(pid)]);
   const monitor = await findProcess(pid);
   await Promise.all([
     run('newuidmap', mapping(pid, plan.uidMap), { env: HOST_ENV }),
@@ -70,10 +83,12 @@ async function handshake(child: ChildProcess, plan: SandboxPlan, token: string):
   line.say('mapped');
   await line.hear('up');
   const initPid = line.initPid();
-  const init = initPid === undefined ? undefined : await findProcess(initPid);
-  if (monitor === undefined || init === undefined) throw new Error('ended at once');
-  return { monitor, init };
+  if (monitor === undefined || initPid === undefined) throw new Error('ended at once');
+  return { monitor, init: (await findProcess(initPid)) ?? gone(initPid) };
 }
+
+/** A process that was up and has ended since: no process has this start. */
+const gone = (pid: number): ProcessRef => ({ pid, startTicks: 'gone' });
 
 function commandLine(plan: SandboxPlan): string[] {
   const limits = Object.entries(plan.limits).map(([name, value]) => `${name}=${value}`);

@@ -74,6 +74,7 @@ export async function planSandbox(
   image: Image,
   slice: Slice,
   nodeBinary: string,
+  processLimits: readonly string[],
 ): Promise<SandboxPlan> {
   return {
     uidMap: slice.uidMap,
@@ -97,8 +98,8 @@ export async function planSandbox(
       max_fanotify_marks: 1024,
     },
     before: [
-      // 1, not 0: a core_pattern that is a pipe ignores 0, and its program would read hostile memory on the host.
-      ...['prlimit', '--core=1:1'],
+      'prlimit',
+      ...processLimits,
       ...['setpriv', '--reuid=0', '--regid=0', '--clear-groups'],
       // bubblewrap needs its capabilities now; what it starts can never have more than the executor's.
       ...['--inh-caps=+all', `--bounding-set=-all,${EXECUTOR_CAPABILITIES.map((name) => `+${name}`).join(',')}`],

@@ -9,6 +9,8 @@ export interface SandboxRecord {
   readonly bootId: string;
   readonly monitor: ProcessRef;
   readonly init: ProcessRef;
+  /** Its control groups. */
+  readonly groups?: readonly string[];
 }
 
 export interface SandboxRecords {

@@ -10,8 +10,10 @@ export async function sweepSandboxes(options: {
   readonly socketsDir: string;
   readonly live: ReadonlySet<string>;
   readonly clock: Clock;
+  /** Removes control groups; those named by a record, or by the generation of a start that left none. */
+  readonly removeGroups: (generation: string, dirs: readonly string[]) => Promise<void>;
 }): Promise<void> {
-  const { records, socketsDir, live, clock } = options;
+  const { records, socketsDir, live, clock, removeGroups } = options;
   const boot = await bootId();
   for (const { generation, record } of await records.list()) {
     if (live.has(generation)) continue;
@@ -21,9 +23,14 @@ export async function sweepSandboxes(options: {
         await untilGone(process, clock);
       }
     }
+    await removeGroups(generation, record?.groups ?? []);
     await rm(join(socketsDir, generation), { recursive: true, force: true });
     await records.remove(generation);
   }
   const left = await readdir(socketsDir).catch(() => []);
-  for (const name of left) if (!live.has(name)) await rm(join(socketsDir, name), { recursive: true, force: true });
+  for (const name of left) {
+    if (live.has(name)) continue;
+    await removeGroups(name, []);
+    await rm(join(socketsDir, name), { recursive: true, force: true });
+  }
 }

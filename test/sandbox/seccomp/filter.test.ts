@@ -18,13 +18,16 @@ const numberOf = (name: string, arch: SeccompArch): number | null => {
   return arch === 'x64' ? row[1] : row[2];
 };
 
+const bits = (args: readonly (number | bigint)[]): bigint[] => args.map((value) => BigInt(value));
+
 function verdict(arch: SeccompArch, name: string, ...args: (number | bigint)[]): number | undefined {
   const number = numberOf(name, arch);
-  return number === null ? undefined : runFilter(FILTERS[arch], { number, arch: ARCHES[arch], args: args.map(BigInt) });
+  return number === null ? undefined : runFilter(FILTERS[arch], { number, arch: ARCHES[arch], args: bits(args) });
 }
 
 /** Calls by what must come of them: what the design names, and a few that real programs stand on. Undefined flags mean: whatever they are. */
-const CALLS: readonly [outcome: number, name: string, ...args: (number | bigint)[]][] = [
+type Call = readonly [outcome: number, name: string, ...args: (number | bigint)[]];
+const CALLS: readonly Call[] = [
   [ALLOWED, 'read'],
   [ALLOWED, 'openat'],
   [ALLOWED, 'execve'],
@@ -77,8 +80,10 @@ const CALLS: readonly [outcome: number, name: string, ...args: (number | bigint)
   [failed(EPERM), 'personality', 0x4_0000],
 ];
 
+const named = ([outcome, name, ...args]: Call) => ({ outcome, name, args, title: `${name} ${args.join(' ')}`.trim() });
+
 describe.each(['x64', 'arm64'] as const)('the filter for %s', (arch) => {
-  it.each(CALLS)('T10 T14 answers %i to %s %s', (outcome, name, ...args) => {
+  it.each(CALLS.map(named))('T10 T15 answers to $title', ({ outcome, name, args }) => {
     const number = numberOf(name, arch);
     if (number === null) expect(['fork']).toContain(name);
     else expect(verdict(arch, name, ...args)).toBe(outcome);
@@ -127,13 +132,13 @@ describe('Docker’s profile of the same table', () => {
     return failed(rule === undefined ? profile.defaultErrnoRet : (rule.errnoRet ?? EPERM));
   };
 
-  it.each(CALLS)('answers %i to %s %s', (outcome, name, ...args) => {
-    expect(docker(name, args.map(BigInt))).toBe(outcome);
+  it.each(CALLS.map(named))('answers to $title', ({ outcome, name, args }) => {
+    expect(docker(name, bits(args))).toBe(outcome);
   });
 
   it('says to every call what the BPF program says, and no two rules fit one call', () => {
     const interesting = fc.oneof(
-      fc.constantFrom(...CALLS.flatMap(([, , ...args]) => args.map(BigInt))),
+      fc.constantFrom(...CALLS.flatMap(([, , ...args]) => bits(args))),
       fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
       fc.bigInt({ min: 0n, max: 64n }),
     );
