@@ -4,12 +4,14 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { EXIT, exitCodeOf } from '../../adapters/cli/exit-code.ts';
 import { buildProgram } from '../../adapters/cli/program.ts';
+import { renderReport } from '../../adapters/compare/report.ts';
 import { configFileSchema } from '../../adapters/config/schema.ts';
 import { explainConfig } from '../../adapters/config.ts';
 import * as errors from '../../core/errors.ts';
 import { EVENT_TYPES } from '../../core/events.ts';
 import { SAFETY } from '../../core/limits.ts';
 import { declaration, errorClasses, keyComments } from './doc-comments.ts';
+import { readSample, SAMPLE_REPORT, withSample } from './sample.ts';
 import { ROOT, read } from './sources.ts';
 
 /** Beside the command line that it describes: the top level of the repository has a fixed list of files. */
@@ -162,4 +164,8 @@ function makeError(name: string, errorCode: string): unknown {
   return new area(errorCode, '');
 }
 
-if (import.meta.main) writeFileSync(join(ROOT, REFERENCE_FILE), renderReference());
+if (import.meta.main) {
+  writeFileSync(join(ROOT, REFERENCE_FILE), renderReference());
+  writeFileSync(join(ROOT, SAMPLE_REPORT), renderReport(readSample()));
+  writeFileSync(join(ROOT, 'README.md'), withSample(read('README.md')));
+}
