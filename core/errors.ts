@@ -23,7 +23,12 @@ export interface ErrorDetail {
   readonly retryable?: boolean;
 }
 
-export type ConfigErrorCode = 'config_malformed' | 'config_unknown_key' | 'config_unreadable';
+export type ConfigErrorCode =
+  | 'config_malformed'
+  | 'config_unknown_key'
+  | 'config_unreadable'
+  /** `profile: production` on a machine where memory or processes of a sandbox cannot be bounded. */
+  | 'limits_unenforceable';
 /** The configuration cannot be used; nothing was started. Exit code 4. */
 export class ConfigError extends OutworkError<ConfigErrorCode> {}
 
@@ -34,7 +39,8 @@ export type PrerequisiteErrorCode =
   | 'user_namespaces_refused'
   | 'state_directory_unusable'
   | 'policy_tool_missing'
-  | 'kernel_unreachable';
+  | 'kernel_unreachable'
+  | 'address_unavailable';
 /** Something this machine must have is not there; `hint` names the command. Exit code 3. */
 export class PrerequisiteError extends OutworkError<PrerequisiteErrorCode> {}
 

@@ -12,6 +12,7 @@ export const ID_PREFIX = {
   delivery: 'dlv',
   sandbox: 'sbx',
   token: 'tok',
+  request: 'req',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

@@ -1,0 +1,46 @@
+import { UsageError } from '../../../core/errors.ts';
+import type { KernelEvent } from '../../../core/events.ts';
+import type { ApiCaller, KernelOperations } from '../../../core/kernel.ts';
+import type { Run } from '../../../core/run/types.ts';
+
+/** An operator sees everything; everybody else what acts for them, in their own tenant. What is not theirs does not exist for them. */
+export const seesAll = ({ user }: ApiCaller): boolean => user.roles.includes('operator');
+
+const isOwn = ({ user }: ApiCaller, run: Run): boolean => run.tenant === user.tenant && run.actor === user.name;
+
+/** @throws UsageError `not_found`, in the same words for a run of somebody else and for none */
+export async function visibleRun(kernel: KernelOperations, caller: ApiCaller, id: string): Promise<Run> {
+  const run = await kernel.getRun(id).catch((error: unknown) => {
+    if (error instanceof UsageError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  if (run === undefined || !(seesAll(caller) || isOwn(caller, run))) throw new UsageError('not_found', `No run ${id}`);
+  return run;
+}
+
+/** The tenant of a thread that the caller takes part in: one of its runs acts for them. @throws UsageError `not_found` */
+export async function visibleThread(kernel: KernelOperations, caller: ApiCaller, id: string): Promise<string> {
+  const { tenant, name } = caller.user;
+  const own = seesAll(caller) ? {} : { tenant, actor: name };
+  const [run] = await kernel.listRuns({ thread: id, ...own, limit: 1 });
+  if (run === undefined) throw new UsageError('not_found', `No thread ${id}`);
+  return run.tenant;
+}
+
+/** Runs whose actor is remembered by one reader of events. */
+const REMEMBERED = 1000;
+
+/** Whether an event is the caller's to see: an operator's all, else those of own runs. */
+export function visibleEvents(kernel: KernelOperations, caller: ApiCaller): (event: KernelEvent) => Promise<boolean> {
+  if (seesAll(caller)) return () => Promise.resolve(true);
+  const known = new Map<string, boolean>();
+  return async ({ tenant, run }) => {
+    if (run === undefined || tenant !== caller.user.tenant) return false;
+    const remembered = known.get(run);
+    if (remembered !== undefined) return remembered;
+    const own = isOwn(caller, await kernel.getRun(run));
+    if (known.size >= REMEMBERED) known.delete(known.keys().next().value as string);
+    known.set(run, own);
+    return own;
+  };
+}
