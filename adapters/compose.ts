@@ -46,6 +46,7 @@ import { disposablePerRun, hostLoopShell, persistentPerUser } from './placement/
 import { createPolicyEngine } from './policy/wasm-engine.ts';
 import { checkBubblewrap } from './sandbox/bubblewrap/checks.ts';
 import { createBubblewrapEngine } from './sandbox/bubblewrap/engine.ts';
+import { requireLimits } from './sandbox/cgroup/check.ts';
 import { SandboxManager } from './sandbox/manager.ts';
 import { openSqliteStore, type SqliteStore } from './store/mikro-orm/store.ts';
 import { lockStateDir } from './store/state-lock.ts';
@@ -166,7 +167,8 @@ function module(
       .toResolvedValue(
         async (clock: Clock) => {
           const { file } = options.guest ?? (await ensureGuest());
-          return createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock });
+          if (config.profile === 'production') await requireLimits();
+          return createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock, limits: config.limits });
         },
         [T.clock],
       )

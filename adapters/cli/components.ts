@@ -3,11 +3,12 @@ import { stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
+import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
 import type { SetupHost } from './setup/host.ts';
 
 /** Names that `OUTWORK_REQUIRE` and `doctor` know. */
-export const COMPONENTS = ['node', 'git', 'bubblewrap', 'guest', 'policy', 'state', 'opa', 'go', 'chromium'] as const;
+export const COMPONENTS = ['node', 'git', 'bubblewrap', 'limits', 'guest', 'policy', 'state', 'opa', 'go', 'chromium'] as const;
 export type ComponentName = (typeof COMPONENTS)[number];
 
 /** What looking at components needs to know. */
@@ -40,6 +41,7 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   go: ({ host }) => programCheck(host, 'go'),
   chromium: ({ host }) => programCheck(host, 'chromium'),
   bubblewrap: () => checkBubblewrap(),
+  limits: () => checkCgroups(),
   async guest() {
     const { file, sha256 } = await ensureGuest();
     return [{ id: 'guest', ok: true, detail: `${file} (${sha256.slice(0, 12)})` }];

@@ -4,4 +4,6 @@ export interface Check {
   readonly ok: boolean;
   readonly detail: string;
   readonly fix?: string;
+  /** What fails is worth knowing and no reason not to run: a guard that this machine cannot give. */
+  readonly warning?: true;
 }

@@ -27,7 +27,8 @@ export async function doctor(context: CommandContext): Promise<number> {
   if (unknown.length > 0) {
     throw new UsageError('invalid_argument', `OUTWORK_REQUIRE: unknown component ${unknown.join(', ')}`, { hint: COMPONENTS.join(', ') });
   }
-  const isRequired = (name: ComponentName) => ALWAYS.has(name) || known.includes(name) || name === config.engine;
+  const isRequired = (name: ComponentName) =>
+    ALWAYS.has(name) || known.includes(name) || name === config.engine || (name === 'limits' && config.profile === 'production');
   const scope = { host: machine(io.env), stateDir: config.stateDir, policyDir: config.policy.dir };
   const looked = COMPONENTS.filter((name) => !ON_REQUEST.has(name) || known.includes(name));
   const lines: DoctorLine[] = [];
@@ -41,7 +42,7 @@ export async function doctor(context: CommandContext): Promise<number> {
   return ok ? EXIT.good : EXIT.missing;
 }
 
-const word = (line: DoctorLine): string => (line.ok ? 'ok' : line.required ? 'MISSING' : 'absent');
+const word = (line: DoctorLine): string => (line.ok ? 'ok' : line.required ? 'MISSING' : line.warning ? 'WARNING' : 'absent');
 
 function print({ out }: CommandContext, lines: readonly DoctorLine[]): void {
   const columns = [
