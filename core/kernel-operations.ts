@@ -137,7 +137,7 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     },
     revokeTokens: async (user) => ({ revoked: await asUsage(store.users.revokeTokens({ ...user, nowMs: clock.now() })) }),
     disableUser: (user) => asUsage(store.users.setDisabled({ ...user, nowMs: clock.now() })),
-    policyStatus: () => Promise.resolve(deps.policy.status()),
+    policyStatus: async () => deps.policy.status(),
   };
 }
 

@@ -31,9 +31,9 @@ export const loadOptions = ({ io, global }: CommandContext, overrides: ConfigOve
 export const configOf = (context: CommandContext, overrides: ConfigOverrides = {}): CompiledConfig =>
   loadConfig(loadOptions(context, overrides));
 
-/** Runs `use` against the kernel of the state directory: the one that runs, else one opened for it, which executes nothing. */
+/** Runs `use` against the kernel of the state directory, or against its rows when none runs; nothing is executed for it. */
 export async function withOperations<T>(context: CommandContext, use: (operations: KernelOperations) => Promise<T>): Promise<T> {
-  await using session = await openSession(configOf(context), { execute: false, createKernel: context.io.createKernel });
+  await using session = await openSession(configOf(context), { execute: false, openRows: context.io.openRows });
   return await use(session.operations);
 }
 

@@ -1,5 +1,5 @@
 import type { CompiledConfig } from '../../core/config.ts';
-import type { Kernel } from '../../core/kernel.ts';
+import type { Kernel, KernelOperations } from '../../core/kernel.ts';
 import type { Environment } from '../config/file.ts';
 import type { Sink } from './output.ts';
 
@@ -19,6 +19,8 @@ export interface Io {
   /** Leaves at once. */
   exit(code: number): void;
   createKernel(config: CompiledConfig): Promise<Kernel>;
+  /** The operations of a state directory whose kernel does not run. */
+  openRows(config: CompiledConfig): Promise<KernelOperations & { close(): Promise<void> }>;
 }
 
 /**
@@ -48,6 +50,10 @@ export function processIo(): Io {
     async createKernel(config) {
       const { createKernel } = await import('../compose.ts');
       return createKernel(config);
+    },
+    async openRows(config) {
+      const { openAdministration } = await import('../administration.ts');
+      return openAdministration(config);
     },
   };
 }

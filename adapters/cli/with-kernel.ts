@@ -21,14 +21,14 @@ export interface KernelSession extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-export interface SessionOptions {
-  /** Start the kernel (it claims runs) and serve its operations on the operator socket meanwhile. Without it nothing executes. */
-  readonly execute: boolean;
-  createKernel(config: CompiledConfig): Promise<Kernel>;
-}
+export type SessionOptions =
+  /** Start a kernel (it claims runs) and serve its operations on the operator socket meanwhile. */
+  | { readonly execute: true; createKernel(config: CompiledConfig): Promise<Kernel> }
+  /** Only rows are read and written: open no more than what that takes. */
+  | { readonly execute: false; openRows(config: CompiledConfig): Promise<KernelOperations & { close(): Promise<void> }> };
 
 /**
- * Connects to the kernel that runs, else opens one in this process. When another process holds the state directory without answering yet
+ * Connects to the kernel that runs, else opens one in this process, or its store alone. When another process holds the state directory without answering yet
  * (it is starting, ending, or a short command), waits for it.
  * @throws StoreError `state_locked` when it stays held; PrerequisiteError `state_directory_unusable`
  */
@@ -51,6 +51,11 @@ export async function openSession(config: CompiledConfig, options: SessionOption
 export const mayBeRunning = (config: CompiledConfig): boolean => existsSync(join(config.stateDir, OPERATOR_SOCKET));
 
 async function openOwn(config: CompiledConfig, socketPath: string, options: SessionOptions): Promise<KernelSession> {
+  if (!options.execute) {
+    const rows = await options.openRows(config);
+    const close = () => rows.close();
+    return { operations: rows, own: true, close, [Symbol.asyncDispose]: close };
+  }
   const kernel = await options.createKernel(config);
   let stopServing = async () => {};
   let closing: Promise<void> | undefined;
@@ -61,12 +66,10 @@ async function openOwn(config: CompiledConfig, socketPath: string, options: Sess
     return closing;
   };
   try {
-    if (options.execute) {
-      const { serveOperations } = await import('../api/operator-server.ts');
-      const server = await serveOperations(kernel, socketPath);
-      stopServing = () => server.close();
-      await kernel.start();
-    }
+    const { serveOperations } = await import('../api/operator-server.ts');
+    const server = await serveOperations(kernel, socketPath);
+    stopServing = () => server.close();
+    await kernel.start();
   } catch (error) {
     await close();
     throw error;

@@ -92,6 +92,7 @@ export class CliWorld implements Disposable {
       },
       exit: (code) => exits.push(code),
       createKernel: this.createKernel,
+      openRows: this.createKernel,
     };
     const result = main(args, io).then((code) => ({ code, ...text }));
     return {

@@ -58,7 +58,7 @@ async function tailSession(
   signal: AbortSignal,
   look: (operations: KernelOperations) => Promise<{ readonly cursor: number; readonly enough: boolean }>,
 ): Promise<boolean> {
-  await using session = await openSession(config, { execute: false, createKernel: io.createKernel });
+  await using session = await openSession(config, { execute: false, openRows: io.openRows });
   try {
     for (;;) {
       const { cursor, enough } = await look(session.operations);

@@ -1,0 +1,41 @@
+import { join } from 'node:path';
+import type { CompiledConfig } from '../core/config.ts';
+import { PolicyError } from '../core/errors.ts';
+import type { KernelOperations } from '../core/kernel.ts';
+import { createOperations } from '../core/kernel-operations.ts';
+import { LiveRuns } from '../core/run/live-runs.ts';
+import { steadyClock } from '../core/seams/clock.ts';
+import { openSqliteStore } from './store/mikro-orm/store.ts';
+import { lockStateDir } from './store/state-lock.ts';
+
+export interface Administration extends KernelOperations, AsyncDisposable {
+  close(): Promise<void>;
+}
+
+/**
+ * The operations of a state directory that no kernel owns, over its store alone: for commands that read and write rows. No policy is loaded, no
+ * guest is built, nothing executes. Holds the directory's lock meanwhile, as a kernel would.
+ * @throws StoreError `state_locked`; PrerequisiteError `state_directory_unusable`
+ */
+export async function openAdministration(config: CompiledConfig): Promise<Administration> {
+  const lock = await lockStateDir(config.stateDir);
+  try {
+    const store = await openSqliteStore({ file: join(config.stateDir, 'outwork.db') });
+    const status = () => {
+      throw new PolicyError('policy_not_ready', 'no kernel runs on this state directory', { hint: 'outwork serve' });
+    };
+    const operations = createOperations({
+      ...{ store, clock: steadyClock(), policy: { status }, live: new LiveRuns(), runsPerUser: config.runsPerUser },
+      wake: () => {},
+    });
+    let closing: Promise<void> | undefined;
+    const close = () => {
+      closing ??= store.close().then(() => lock.release());
+      return closing;
+    };
+    return { ...operations, close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
