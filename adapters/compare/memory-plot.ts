@@ -39,7 +39,7 @@ ${result.memoryPartsMiB === null ? html`<text class="value" x="0" y="${top + 40}
 
 function bar(parts: NonNullable<PlacementResult['memoryPartsMiB']>, when: 'idle' | 'active', top: number, axis: Axis): Markup {
   const [kernel, sandbox] = [parts.kernel[when], parts.sandbox[when]];
-  const said = `${when} ${(kernel + sandbox).toFixed(0)} MiB = kernel ${kernel.toFixed(0)} + sandbox ${sandbox.toFixed(0)}`;
+  const said = `${when} ${(kernel + sandbox).toFixed(1)} MiB = kernel ${kernel.toFixed(1)} + sandbox ${sandbox.toFixed(1)}`;
   return html`<g class="bar"><title>${said}</title>
 <text class="value" x="0" y="${top + 12}">${said}</text>
 <rect class="kernel" x="0" width="${axis.at(kernel)}" y="${top + 17}" height="${BAR}"/>

@@ -45,7 +45,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; ma
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere; }
 th code { white-space: nowrap; }
-@media (max-width: 36rem) { main { padding: 1rem .75rem 3rem; } .answer { font-size: 1.2rem; } th, td { padding: .35rem .45rem; }
-  table { font-size: .84rem; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } .card { padding: .75rem; } .scroll { padding: 0; } }
+@media (max-width: 36rem) { main { padding: 1rem .75rem 3rem; } .answer { font-size: 1.2rem; } table { font-size: .84rem; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } .card { padding: .75rem; } .scroll { padding: 0; }
+  th, td { padding: .35rem .3rem; } th:first-child { padding-left: .5rem; } td:last-child, th:last-child { padding-right: .5rem; }
+  th code { font-size: .7rem; } thead th, .executor-word, .kernel-word { font-size: .75rem; } }
 @media print { body { background: #fff; } .card { break-inside: avoid; } }
 `;
