@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
 import { errorBody, UsageError } from '../../core/errors.ts';
 import type { GlobalOptions } from './context.ts';
@@ -6,6 +5,7 @@ import { EXIT, exitCodeOf } from './exit-code.ts';
 import { type Io, processIo } from './io.ts';
 import { Output } from './output.ts';
 import { buildProgram, type Dispatch } from './program.ts';
+import { packageVersion } from './version.ts';
 
 /** Runs one command line to its end. @returns the exit code; it never rejects */
 export async function main(args: readonly string[], io: Io = processIo()): Promise<number> {
@@ -67,9 +67,3 @@ const wantsJson = (args: readonly string[]): boolean => {
   const end = args.indexOf('--');
   return (end === -1 ? args : args.slice(0, end)).includes('--json');
 };
-
-/** The version in the package's own manifest: at the root in development, copied beside the emitted code when built. */
-function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
-}

@@ -77,6 +77,11 @@ function addRun(program: Command, on: On): void {
       on(command, async (context) => (await import('./commands/run.ts')).runCommand(context, message, options)),
     );
   program
+    .command('serve')
+    .description('run the kernel with its HTTP API until SIGTERM or Ctrl-C; twice leaves at once')
+    .option('--listen <address:port>', 'where the API listens (default: api.listen, 127.0.0.1:7270); port 0 takes a free one')
+    .action((options, command: Command) => on(command, async (context) => (await import('./commands/serve.ts')).serve(context, options)));
+  program
     .command('compare')
     .description('run the same turns under each placement and measure them')
     .addOption(new Option('--engine <names>', 'engines, comma-separated').argParser(listOf(ENGINES)).default(['bubblewrap'], 'bubblewrap'))
@@ -183,9 +188,21 @@ function addUsers(program: Command, on: On): void {
     .description('list users')
     .option('--tenant <name>', 'of one tenant', nameArgument)
     .action((options, command: Command) => on(command, async (context) => (await import('./commands/user.ts')).userList(context, options)));
+  const switchUser = (verb: 'disable' | 'enable', description: string) =>
+    user
+      .command(verb)
+      .description(description)
+      .argument('<name>', 'name', nameArgument)
+      .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+      .action((name, options, command: Command) =>
+        on(command, async (context) => (await import('./commands/user.ts')).userSwitch(context, name, verb === 'disable', options)),
+      );
+  switchUser('disable', 'refuse the tokens of a user and what is posted for it; what runs goes on');
+  switchUser('enable', 'let a disabled user act again');
   user
     .command('token')
     .description('issue a bearer token; it is shown once')
+    .option('--revoke', 'end every token of the user instead')
     .argument('<name>', 'name', nameArgument)
     .option('--tenant <name>', 'tenant (default: default)', nameArgument)
     .option('--ttl <time>', 'how long it counts: 30m, 12h, 90d', durationArgument, 30 * DAY)

@@ -41,13 +41,35 @@ export async function userList(context: CommandContext, { tenant }: UserOptions)
 }
 
 /** Issues a bearer token: the token alone on standard output, its end on standard error. It is shown this once. */
-export async function userToken(context: CommandContext, name: string, options: UserOptions & { readonly ttl: number }): Promise<number> {
+export async function userToken(
+  context: CommandContext,
+  name: string,
+  options: UserOptions & { readonly ttl: number; readonly revoke?: boolean },
+): Promise<number> {
   const { tenant = DEFAULT_TENANT, ttl } = options;
+  if (options.revoke === true) return revoke(context, tenant, name);
   const issued = await withOperations(context, (kernel) => kernel.issueToken({ tenant, name, ttlMs: ttl }));
   if (context.out.json) context.out.document(issued);
   else {
     context.out.line(issued.token);
     context.out.note(`for ${tenant}/${name} until ${timeText(issued.expiresAtMs)}; it is not shown again`);
   }
+  return EXIT.good;
+}
+
+/** Ends every token of a user, at once: the next request with one is refused. */
+async function revoke(context: CommandContext, tenant: string, name: string): Promise<number> {
+  const { revoked } = await withOperations(context, (kernel) => kernel.revokeTokens({ tenant, name }));
+  if (context.out.json) context.out.document({ revoked });
+  else context.out.line(`${revoked} ${revoked === 1 ? 'token' : 'tokens'} of ${tenant}/${name} revoked`);
+  return EXIT.good;
+}
+
+/** Switches a user off or on again. */
+export async function userSwitch(context: CommandContext, name: string, disabled: boolean, options: UserOptions): Promise<number> {
+  const { tenant = DEFAULT_TENANT } = options;
+  const user = await withOperations(context, (kernel) => kernel.disableUser({ tenant, name, disabled }));
+  if (context.out.json) context.out.document(user);
+  else context.out.line(`${user.tenant}/${user.name} ${user.disabled ? 'disabled' : 'enabled'}`);
   return EXIT.good;
 }
