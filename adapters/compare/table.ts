@@ -1,4 +1,4 @@
-import { stripVTControlCharacters, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { headlineOf } from './headline.ts';
 import { type CompareResults, placementLabel } from './results.ts';
 import { type Row, rowsOf } from './rows.ts';
@@ -14,32 +14,73 @@ export interface TableOptions {
 export function renderTable(results: CompareResults, options: TableOptions): string {
   const rows = rowsOf(results);
   const names = results.placements.map((result) => (results.engines.length > 1 ? placementLabel(result) : result.placement));
-  const wide = wideTable(rows, names, options.color);
-  const fits = wide.every((line) => stripVTControlCharacters(line).length <= options.columns);
-  const lines = [
-    ...(fits ? wide : lists(rows, names, options)),
-    '',
-    ...answerLines(results, options),
-    ...unmeasuredLines(results, options),
-  ];
+  const table = sideBySide(rows, names, options) ?? lists(rows, names, options);
+  const lines = [...table, '', ...answerLines(results, options), ...unmeasuredLines(results, options)];
   return `${lines.join('\n')}\n`;
 }
 
 const bold = (text: string, color: boolean): string => (color ? styleText('bold', text, { validateStream: false }) : text);
 const dim = (text: string, color: boolean): string => (color ? styleText('dim', text, { validateStream: false }) : text);
 
-function wideTable(rows: readonly Row[], names: readonly string[], color: boolean): readonly string[] {
-  const labels = rows.map(labelOf);
-  const labelWidth = Math.max(...labels.map((label) => label.length));
-  const widths = names.map((name, index) => Math.max(name.length, ...rows.map((row) => row.cells[index]?.length ?? 0)));
+/** Below this a label is broken so often that a list reads better. */
+const NARROWEST_LABEL = 16;
+
+/**
+ * A column for each placement. Where the terminal is too narrow, names are broken at their hyphens first and labels at spaces then;
+ * undefined where that is not enough.
+ */
+function sideBySide(rows: readonly Row[], names: readonly string[], { columns, color }: TableOptions): readonly string[] | undefined {
+  const longestLabel = Math.max(...rows.map((row) => labelOf(row).length));
+  for (const headings of [names.map((name) => [name]), names.map((name) => name.split(/(?<=[-/])/))]) {
+    const widths = headings.map((parts, index) => Math.max(...parts.map(lengthOf), ...rows.map((row) => lengthOf(row.cells[index] ?? ''))));
+    const room = columns - widths.reduce((sum, width) => sum + width + 2, 0);
+    const whole = headings.every((parts) => parts.length === 1);
+    if (room < (whole ? longestLabel : NARROWEST_LABEL)) continue;
+    const packed = headings.map((parts, index) => joined(parts, widths[index] ?? 0));
+    return tableLines(rows, packed, widths, Math.min(room, longestLabel), color);
+  }
+  return undefined;
+}
+
+/** Puts parts of a name that fit beside each other on one line. */
+function joined(parts: readonly string[], width: number): readonly string[] {
+  return parts.reduce<readonly string[]>((lines, part) => {
+    const last = lines.at(-1);
+    return last !== undefined && last.length + part.length <= width ? [...lines.slice(0, -1), last + part] : [...lines, part];
+  }, []);
+}
+
+const lengthOf = (text: string): number => text.length;
+
+function tableLines(
+  rows: readonly Row[],
+  headings: readonly (readonly string[])[],
+  widths: readonly number[],
+  labelWidth: number,
+  color: boolean,
+): readonly string[] {
   const line = (label: string, cells: readonly string[]): string =>
     [label.padEnd(labelWidth), ...cells.map((cell, index) => cell.padStart(widths[index] ?? 0))].join('  ').trimEnd();
-  const lines = [bold(line('', names), color)];
+  const height = Math.max(...headings.map((parts) => parts.length));
+  const lines = Array.from({ length: height }, (_, at) =>
+    bold(
+      line(
+        '',
+        headings.map((parts) => parts[at - height + parts.length] ?? ''),
+      ),
+      color,
+    ),
+  );
   let group: Row['group'] | undefined;
-  for (const [index, row] of rows.entries()) {
+  for (const row of rows) {
     if (group !== undefined && row.group !== group) lines.push('');
     group = row.group;
-    lines.push(line(labels[index] ?? '', row.cells));
+    const [first = '', ...more] = wrap(labelOf(row), labelWidth - 2);
+    lines.push(
+      ...(labelOf(row).length <= labelWidth
+        ? [line(labelOf(row), row.cells)]
+        : [line(first, row.cells), ...more.map((text) => `  ${text}`)]),
+    );
   }
   return lines;
 }

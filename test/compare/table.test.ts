@@ -12,6 +12,20 @@ test('a wide terminal gets one table with a column for each placement', () => {
   expect(text).toMatch(/^kill to resume \(ms\) +30,512 +— +192$/m);
 });
 
+test.each([80, 60])('a terminal of %i columns still shows the placements side by side', (columns) => {
+  const lines = renderTable(sampleResults(), { columns, color: false }).split('\n');
+  expect(lines.slice(0, 2).map((line) => line.trim().split(/ +/).join(' '))).toEqual([
+    'host-loop- disposable- persistent-',
+    'shell per-run per-user',
+  ]);
+  expect(lines.find((line) => line.startsWith('turn p50'))).toMatch(/^turn p50 \(ms\) +41 +171 +36$/);
+});
+
+test('a terminal too narrow for columns gets one list for each placement', () => {
+  const text = renderTable(sampleResults(), { columns: 48, color: false });
+  expect(text).toMatch(/^host-loop-shell\nturn p50 \(ms\) +41$/m);
+});
+
 test('no line is longer than the terminal is wide', () => {
   for (const columns of [48, 60, 80, 100])
     expect(widest(renderTable(sampleResults(), { columns, color: true }))).toBeLessThanOrEqual(columns);
