@@ -41,10 +41,16 @@ export function fromRegoObligation(value: unknown): Obligation | ObligationFault
       const effectClass = only('class');
       return isEffectClass(effectClass) ? { kind, class: effectClass } : 'malformed';
     }
+    case 'leaks': {
+      const { exact, shapes } = rest;
+      const whole = Object.keys(rest).length === 2 && (exact === 'redact' || exact === 'block') && isShapeAction(shapes);
+      return whole ? { kind, exact, shapes } : 'malformed';
+    }
     default:
       return typeof kind === 'string' ? 'unknown' : 'malformed';
   }
 }
 
 const isBound = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isShapeAction = (value: unknown): value is 'warn' | 'redact' | 'block' => value === 'warn' || value === 'redact' || value === 'block';
 const isEffectClass = (value: unknown): value is EffectClass => value === 'pure' || value === 'idempotent' || value === 'once';

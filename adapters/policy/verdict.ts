@@ -63,6 +63,7 @@ function readReasons(value: unknown): readonly Reason[] | undefined {
   return reasons.sort((a, b) => compare(a.code, b.code) || compare(a.message, b.message));
 }
 
+const LEAK_RANK = { warn: 0, redact: 1, block: 2 } as const;
 const CLASS_RANK = { pure: 0, idempotent: 1, once: 2 } as const;
 
 /** One obligation of a kind, the strictest of those named, in the order of their kinds. */
@@ -79,6 +80,10 @@ function stricterOf(a: Obligation, b: Obligation): Obligation {
   if (a.kind === 'output_limit' && b.kind === 'output_limit') return a.bytes <= b.bytes ? a : b;
   if (a.kind === 'reserve' && b.kind === 'reserve') return a.wallMs <= b.wallMs ? a : b;
   if (a.kind === 'effect_class' && b.kind === 'effect_class') return CLASS_RANK[a.class] >= CLASS_RANK[b.class] ? a : b;
+  if (a.kind === 'leaks' && b.kind === 'leaks') {
+    const shapes = LEAK_RANK[a.shapes] >= LEAK_RANK[b.shapes] ? a.shapes : b.shapes;
+    return { kind: 'leaks', exact: a.exact === 'block' ? a.exact : b.exact, shapes };
+  }
   return a;
 }
 

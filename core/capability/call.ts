@@ -1,6 +1,7 @@
 import { CallError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
+import type { LeakNote } from '../leak/scrub.ts';
 import { loggedInput } from '../policy/log.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
@@ -10,11 +11,11 @@ import { noteActors } from '../run/other-actors.ts';
 import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
-import { type Terms, termsOf } from './floor.ts';
+import { leakTermsOf, type Terms, termsOf } from './floor.ts';
+import { keepOutcome } from './outcome.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
-import { scrubJson, scrubText } from './redact.ts';
+import { evidenceLine } from './redact.ts';
 import type { Reservations } from './reservations.ts';
-import { truncateText } from './truncate.ts';
 import type { CallReply, CallRequest, CallScope } from './types.ts';
 
 export interface CallDeps extends AuthorizeDeps, DispatchDeps {
@@ -26,6 +27,9 @@ export interface CallDeps extends AuthorizeDeps, DispatchDeps {
   /** A reply was made durable: delivery may look. */
   readonly onMessage: () => void;
 }
+
+/** Longest one-line account of what was asked. */
+const SUMMARY_CHARACTERS = 400;
 
 type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
 
@@ -84,17 +88,16 @@ async function closingOf(
   const secrets = deps.broker.liveSecrets(scope);
   const { outcome, effect } = await storeEffect(deps, scope.thread, descriptor, request.args);
   const { step, call } = request.key;
-  return {
-    outcome: scrubbed(outcome, secrets),
-    ...(effect === undefined ? {} : { effect: { ...effect, body: scrubText(effect.body, secrets) } }),
-    event: eventOf(scope, 'call.completed', { capability: descriptor.name, step, call }),
-  };
+  const rules = { capability: descriptor.name, secrets, leaks: leakTermsOf(decision), outputBytes: deps.capacity.outputDefaultBytes };
+  const { leaks, ...kept } = keepOutcome(outcome, rules, effect);
+  return { ...kept, event: eventOf(scope, 'call.completed', { capability: descriptor.name, step, call, ...leaksOf(leaks) }) };
 }
 
 interface Sealed {
   readonly id: string;
   readonly deadlineMs: number;
   readonly terms: Terms;
+  readonly keepControls: boolean;
 }
 
 /** Decision, ledger row, permit and event in one durable write; or the answer that an earlier attempt left. */
@@ -107,9 +110,11 @@ async function open(
 ): Promise<{ row: CallRow; sealed: Sealed } | { reply: FinalReply }> {
   const nowMs = deps.clock.now();
   const permitMs = descriptor.permitMs(request.args);
-  const asked = (request.args as { outputBytes?: number } | null)?.outputBytes;
-  const terms = termsOf(descriptor, decision, asked, permitMs);
-  const sealed: Sealed = { id: newId('permit', nowMs), deadlineMs: Math.min(nowMs + permitMs, scope.deadlineMs), terms };
+  const { outputBytes: asked, controls } = (request.args ?? {}) as { outputBytes?: number; controls?: string };
+  const terms = termsOf(descriptor, decision, asked, permitMs, deps.capacity.outputDefaultBytes);
+  const deadlineMs = Math.min(nowMs + permitMs, scope.deadlineMs);
+  const sealed: Sealed = { id: newId('permit', nowMs), deadlineMs, terms, keepControls: controls === 'keep' };
+  const secrets = deps.broker.liveSecrets(scope);
   const denied = decision.effect !== 'allow';
   const id = newId('decision', nowMs);
   const opened = await deps.store.calls.open(scope, {
@@ -117,8 +122,8 @@ async function open(
     capability: descriptor.name,
     effectClass: terms.effectClass,
     argsDigest,
-    summary: scrubText(descriptor.summarize(request.args), deps.broker.liveSecrets(scope)),
-    decision: { id, inputDigest, decision, ...loggedInput(deps, input, deps.broker.liveSecrets(scope)) },
+    summary: evidenceLine(descriptor.summarize(request.args), secrets, SUMMARY_CHARACTERS),
+    decision: { id, inputDigest, decision, ...loggedInput(deps, input, secrets) },
     ...(denied ? { outcome: { kind: 'denied', reasons: decision.reasons } } : { permit: sealed, ...(closing && { closing }) }),
     event: eventOf(scope, denied ? 'call.denied' : 'call.dispatched', {
       capability: descriptor.name,
@@ -198,7 +203,9 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, force
   const { scope, row } = permit;
   try {
     const secrets = deps.broker.liveSecrets(scope);
-    const outcome = limited(scrubbed(raw, secrets), permit.terms.outputBytes);
+    const { leaks: found, outputBytes } = permit.terms;
+    const rules = { capability: row.capability, secrets, leaks: found, outputBytes, keepControls: permit.keepControls };
+    const { outcome, leaks } = keepOutcome(raw, rules);
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
     const closed = await deps.store.calls.close(scope, {
       permit: permit.id,
@@ -208,6 +215,7 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, force
         capability: row.capability,
         call_id: row.id,
         ...summaryOf(outcome),
+        ...leaksOf(leaks),
       }),
       nowMs: deps.clock.now(),
     });
@@ -217,21 +225,8 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, force
   }
 }
 
-const scrubbed = (outcome: RecordedOutcome, secrets: readonly string[]): RecordedOutcome => {
-  if (outcome.kind === 'result') return { ...outcome, result: scrubJson(outcome.result, secrets) };
-  return outcome.kind === 'error' ? { ...outcome, message: scrubText(outcome.message, secrets) } : outcome;
-};
-
-/** Both output streams of a command held to the permit's limit, whoever captured them. */
-function limited(outcome: RecordedOutcome, bytes: number): RecordedOutcome {
-  if (outcome.kind !== 'result' || outcome.result === null || typeof outcome.result !== 'object' || !('stdout' in outcome.result))
-    return outcome;
-  const { stdout, stderr, truncated, ...rest } = outcome.result as { stdout: string; stderr: string; truncated: boolean };
-  const out = truncateText(stdout, bytes);
-  const err = truncateText(stderr, bytes);
-  const cut = truncated || out.truncated || err.truncated;
-  return { ...outcome, result: { ...rest, stdout: out.text, stderr: err.text, truncated: cut } };
-}
+/** What was found in a result, for the event of its call: names and numbers, never a value. */
+const leaksOf = (leaks: readonly LeakNote[]): NewEvent['data'] => (leaks.length === 0 ? {} : { leaks: leaks.map((note) => ({ ...note })) });
 
 const summaryOf = (outcome: RecordedOutcome): NewEvent['data'] => {
   if (outcome.kind === 'error') return { error: outcome.code };

@@ -20,7 +20,7 @@ export interface CapabilityDescriptor {
   project(args: Json): Json;
   /** What the ledger holds a repeated key to, when not all arguments are its identity. */
   identity?(args: Json): Json;
-  /** One line for people: evidence of what was asked. */
+  /** One line for people: evidence of what was asked. The pipeline scrubs it, then cuts it. */
   summarize(args: Json): string;
   /** Longest time from dispatch to the end. */
   permitMs(args: Json): number;
@@ -99,7 +99,7 @@ const shell: CapabilityDescriptor = {
       background: background ?? false,
     };
   },
-  summarize: (args) => clipText(shellArgs(args).argv.join(' '), 400),
+  summarize: (args) => shellArgs(args).argv.join(' '),
   permitMs: (args) => (shellArgs(args).timeoutMs ?? CAPACITY.commandTimeoutMs) + 10_000,
 };
 

@@ -6,7 +6,7 @@ import type { RecordedOutcome, Store, StoreEffect } from '../ports/store.ts';
 import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
 import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
 import type { Permit } from './permits.ts';
-import { StreamRedactor } from './redact.ts';
+import { StreamRedactor, scrubJson } from './redact.ts';
 import { clipText } from './truncate.ts';
 import type { CommandOutcome, ShellExecArgs } from './types.ts';
 
@@ -71,9 +71,9 @@ async function generate(deps: DispatchDeps, { args, permit, step, signal, secret
   const emit = (text: string) => {
     if (text !== '') onDelta?.(text);
   };
-  const reply = await deps.model.generate(args as unknown as ModelRequest, { run: permit.scope.run, step }, signal, (delta) =>
-    emit(redactor.push(delta)),
-  );
+  // What the loop has gathered may hold a value that became a live secret only later.
+  const request = (secrets.length === 0 ? args : scrubJson(args, secrets)) as unknown as ModelRequest;
+  const reply = await deps.model.generate(request, { run: permit.scope.run, step }, signal, (delta) => emit(redactor.push(delta)));
   emit(redactor.flush());
   return reply as unknown as Json;
 }
@@ -91,7 +91,7 @@ export function commandBounds(
 function commandOf(args: Json, permit: Permit, capacity: DispatchDeps['capacity']) {
   const { argv, cwd, env, stdin, background } = args as unknown as ShellExecArgs;
   return {
-    argv,
+    argv: permit.argv ?? argv,
     ...commandBounds(args, permit, capacity),
     ...(cwd === undefined ? {} : { cwd }),
     ...(env === undefined ? {} : { env }),

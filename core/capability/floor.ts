@@ -1,3 +1,4 @@
+import { DEFAULT_LEAK_TERMS, type LeakTerms } from '../leak/scrub.ts';
 import { CAPACITY, SAFETY } from '../limits.ts';
 import type { Decision, Obligation } from '../policy/types.ts';
 import type { CapabilityDescriptor } from './descriptors.ts';
@@ -8,6 +9,7 @@ export interface Terms {
   readonly outputBytes: number;
   readonly reserveWallMs: number;
   readonly effectClass: EffectClass;
+  readonly leaks: LeakTerms;
 }
 
 const RANK: Readonly<Record<EffectClass, number>> = { pure: 0, idempotent: 1, once: 2 };
@@ -17,9 +19,16 @@ const RANK: Readonly<Record<EffectClass, number>> = { pure: 0, idempotent: 1, on
  * and only `shell.exec` may have its effect class lowered.
  *
  * @param asked - the caller's own wish for the output limit, clamped to [1 KiB, 1 MiB]
+ * @param defaultBytes - the output limit of a caller that wishes none
  */
-export function termsOf(descriptor: CapabilityDescriptor, decision: Decision, asked: number | undefined, permitMs: number): Terms {
-  let outputBytes = Math.min(SAFETY.outputBytes, Math.max(SAFETY.outputFloorBytes, asked ?? CAPACITY.outputDefaultBytes));
+export function termsOf(
+  descriptor: CapabilityDescriptor,
+  decision: Decision,
+  asked: number | undefined,
+  permitMs: number,
+  defaultBytes: number = CAPACITY.outputDefaultBytes,
+): Terms {
+  let outputBytes = clampOutput(asked ?? defaultBytes);
   let reserveWallMs = permitMs;
   let effectClass = descriptor.effectClass;
   for (const obligation of decision.obligations) {
@@ -29,7 +38,23 @@ export function termsOf(descriptor: CapabilityDescriptor, decision: Decision, as
       effectClass = obligation.class;
     }
   }
-  return { outputBytes, reserveWallMs, effectClass };
+  return { outputBytes, reserveWallMs, effectClass, leaks: leakTermsOf(decision) };
+}
+
+/** The one contract of every limit on output (captured, saved, a background log): a positive integer, held to [1 KiB, 1 MiB]. */
+export const clampOutput = (bytes: number): number => Math.min(SAFETY.outputBytes, Math.max(SAFETY.outputFloorBytes, bytes));
+
+const STRICTNESS = { warn: 0, redact: 1, block: 2 } as const;
+
+/** A live secret is redacted and a shape is told of, unless policy asks for more. */
+export function leakTermsOf(decision: Decision): LeakTerms {
+  let { exact, shapes } = DEFAULT_LEAK_TERMS;
+  for (const obligation of decision.obligations) {
+    if (obligation.kind !== 'leaks') continue;
+    if (STRICTNESS[obligation.exact] > STRICTNESS[exact]) exact = obligation.exact;
+    if (STRICTNESS[obligation.shapes] > STRICTNESS[shapes]) shapes = obligation.shapes;
+  }
+  return { exact, shapes };
 }
 
 const KNOWN: Readonly<Record<Obligation['kind'], true>> = {
@@ -38,6 +63,7 @@ const KNOWN: Readonly<Record<Obligation['kind'], true>> = {
   output_limit: true,
   reserve: true,
   effect_class: true,
+  leaks: true,
 };
 
 /** Why an allow cannot be carried out as written; a deny then, whichever engine decided. */

@@ -17,7 +17,11 @@ export interface Permit {
   readonly scope: CallScope;
   readonly row: CallRow;
   readonly terms: Terms;
+  /** The caller asked for the control sequences of its output. */
+  readonly keepControls: boolean;
   readonly reservation: Reservation;
+  /** Approved bytes in place of the files that argv names; undefined when it runs as it was asked for. */
+  readonly argv?: readonly string[] | undefined;
 }
 
 export const seal = (permit: Omit<Permit, typeof sealed>): Permit => Object.freeze({ ...permit }) as Permit;

@@ -1,55 +1,75 @@
 import type { Json } from '../json.ts';
-import { storableText } from './truncate.ts';
+import { copiesOf } from '../leak/controls.ts';
+import { ExactMatcher } from '../leak/exact.ts';
+import { scanText } from '../leak/scan.ts';
+import { DEFAULT_LEAK_TERMS, EVIDENCE_TERMS, REDACTED, Scrubber, withoutSpans } from '../leak/scrub.ts';
+import { clipText } from './truncate.ts';
 
-/** Stands where a live secret was. */
-export const REDACTED = '[redacted]';
+export { REDACTED };
 
-/** Replaces every exact occurrence of a live secret, longest first, so that one secret inside another leaves no rest. */
+/** Replaces every live secret in every form in which it is looked for (`core/leak/forms.ts`), and every piece that is half of one or more. */
 export function redactText(text: string, secrets: readonly string[]): string {
-  let out = text;
-  for (const secret of byLength(secrets)) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED);
-  return out;
+  if (secrets.length === 0) return text;
+  return withoutSpans(text, scanText(text, new ExactMatcher(secrets), { shapes: false }));
 }
 
 /**
  * As `redactText` over every string of a JSON value, keys included. Text that a database would change (NUL, lone surrogates) becomes
  * U+FFFD first, so that what is stored, digested and replayed is one value.
  */
-export function scrubJson(value: Json, secrets: readonly string[]): Json {
-  if (typeof value === 'string') return scrubText(value, secrets);
-  if (Array.isArray(value)) return value.map((item) => scrubJson(item, secrets));
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [scrubText(key, secrets), scrubJson(item, secrets)]));
-}
+export const scrubJson = (value: Json, secrets: readonly string[]): Json =>
+  new Scrubber(secrets, DEFAULT_LEAK_TERMS).json(value, { shapes: false });
 
-export const scrubText = (text: string, secrets: readonly string[]): string => redactText(storableText(text), secrets);
+export const scrubText = (text: string, secrets: readonly string[]): string =>
+  new Scrubber(secrets, DEFAULT_LEAK_TERMS).text(text, { shapes: false });
 
-const byLength = (secrets: readonly string[]): string[] =>
-  secrets.filter((secret) => secret.length > 0).sort((a, b) => b.length - a.length);
+/** What people and the audit read of a call (summaries, errors, the decision log): what looks like a credential goes too. */
+export const evidenceText = (text: string, secrets: readonly string[]): string => new Scrubber(secrets, EVIDENCE_TERMS).text(text);
+export const evidenceJson = (value: Json, secrets: readonly string[]): Json => new Scrubber(secrets, EVIDENCE_TERMS).json(value);
+
+/** Evidence of at most `length` characters: cut after it was scrubbed, so that no cut hides what would have been found. */
+export const evidenceLine = (text: string, secrets: readonly string[], length: number): string =>
+  clipText(evidenceText(text, secrets), length);
+
+/** Beyond this much held text its invisible characters are let go: a stream may be made of nothing else. */
+const HELD_CHARACTERS = 64 * 1024;
 
 /**
- * Redacts text that arrives in pieces. Holds back as many characters as a secret split over two pieces could need; `flush` gives the rest.
+ * Redacts text that arrives in pieces. Holds back what a secret split over two pieces could need, escape sequences and invisible
+ * characters between its characters not counted; `flush` gives the rest.
  */
 export class StreamRedactor {
-  readonly #secrets: readonly string[];
-  readonly #hold: number;
-  #tail = '';
+  readonly #exact: ExactMatcher;
+  #held = '';
 
   constructor(secrets: readonly string[]) {
-    this.#secrets = secrets;
-    this.#hold = Math.max(0, ...secrets.map((secret) => secret.length - 1));
+    this.#exact = new ExactMatcher(secrets);
   }
 
   push(piece: string): string {
-    const text = redactText(this.#tail + piece, this.#secrets);
-    const cut = Math.max(0, text.length - this.#hold);
-    this.#tail = text.slice(cut);
-    return text.slice(0, cut);
+    if (this.#exact.empty) return piece;
+    const text = this.#held + piece;
+    const spans = scanText(text, this.#exact, { shapes: false });
+    let cut = this.#safeEnd(text);
+    for (const { start, end } of spans) if (start < cut && end > cut) cut = start;
+    this.#held = text.slice(cut);
+    if (this.#held.length > HELD_CHARACTERS) this.#held = copiesOf(this.#held)[0]?.text ?? this.#held;
+    return withoutSpans(
+      text.slice(0, cut),
+      spans.filter(({ end }) => end <= cut),
+    );
   }
 
   flush(): string {
-    const rest = redactText(this.#tail, this.#secrets);
-    this.#tail = '';
-    return rest;
+    const rest = this.#held;
+    this.#held = '';
+    return withoutSpans(rest, scanText(rest, this.#exact, { shapes: false }));
+  }
+
+  /** Where the text may be cut so that no form that more text could complete is torn. */
+  #safeEnd(text: string): number {
+    const hold = this.#exact.longest - 1;
+    const ends = copiesOf(text).map((copy) => (copy.text.length <= hold ? 0 : copy.at(copy.text.length - hold)));
+    return Math.min(Math.max(0, text.length - hold), ...ends);
   }
 }

@@ -1,16 +1,26 @@
+import { cutSequenceStart } from '../leak/controls.ts';
+
 /**
- * Cuts text to at most `limit` bytes of UTF-8, head and tail kept, the marker inside the limit, on character boundaries.
- * A limit smaller than the marker keeps the head only.
+ * Cuts text to at most `limit` bytes of UTF-8, head and tail kept, the marker inside the limit, on character boundaries and never inside
+ * an escape sequence. A limit smaller than the marker keeps the head only.
+ *
+ * @param total - bytes of the whole, of which `text` may itself be a part; the marker tells of it
  */
-export function truncateText(text: string, limit: number): { readonly text: string; readonly truncated: boolean } {
+export function truncateText(text: string, limit: number, total?: number): { readonly text: string; readonly truncated: boolean } {
   const bytes = Buffer.from(text);
   if (bytes.length <= limit) return { text, truncated: false };
-  const marker = `\n[… ${bytes.length - limit} of ${bytes.length} bytes left out …]\n`;
-  const room = limit - Buffer.byteLength(marker);
-  if (room <= 0) return { text: decodeHead(bytes.subarray(0, limit)), truncated: true };
-  const head = Math.ceil(room / 2);
-  return { text: decodeHead(bytes.subarray(0, head)) + marker + decodeTail(bytes.subarray(bytes.length - (room - head))), truncated: true };
+  const all = Math.max(total ?? 0, bytes.length);
+  const room = limit - Buffer.byteLength(marker(all, all));
+  if (room <= 0) return { text: wholeSequences(decodeHead(bytes.subarray(0, Math.max(0, limit)))), truncated: true };
+  const half = Math.ceil(room / 2);
+  const head = wholeSequences(decodeHead(bytes.subarray(0, half)));
+  const tail = decodeTail(bytes, bytes.length - (room - half));
+  return { text: head + marker(all - Buffer.byteLength(head) - Buffer.byteLength(tail), all) + tail, truncated: true };
 }
+
+const marker = (left: number, all: number): string => `\n[… ${left} of ${all} bytes left out …]\n`;
+
+const wholeSequences = (text: string): string => text.slice(0, cutSequenceStart(text));
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
@@ -24,11 +34,24 @@ function decodeHead(bytes: Buffer): string {
   return bytes.subarray(0, bytes.length - (start - 1) >= need ? bytes.length : start - 1).toString('utf8');
 }
 
-/** Drops the rest of a character that the start of the slice cuts. */
-function decodeTail(bytes: Buffer): string {
-  let start = 0;
-  while (start < bytes.length && isContinuation(bytes[start])) start += 1;
-  return bytes.subarray(start).toString('utf8');
+/** The text from `start` on, without the rest of a character or of an escape sequence that `start` cuts. */
+function decodeTail(bytes: Buffer, start: number): string {
+  let from = start;
+  while (from < bytes.length && isContinuation(bytes[from])) from += 1;
+  const before = bytes.subarray(Math.max(0, from - 256), from).toString('latin1');
+  const cut = cutSequenceStart(before);
+  if (cut === before.length) return bytes.subarray(from).toString('utf8');
+  const rest = bytes.subarray(from).toString('utf8');
+  return rest.slice(sequenceRest(before.slice(cut), rest));
+}
+
+/** How many characters of `rest` still belong to the sequence that `begun` begins; none when it has no end nearby. */
+function sequenceRest(begun: string, rest: string): number {
+  const joined = begun + rest.slice(0, 256);
+  for (let length = begun.length + 1; length <= joined.length; length += 1) {
+    if (cutSequenceStart(joined.slice(0, length)) === length) return length - begun.length;
+  }
+  return 0;
 }
 
 /** At most `length` characters, cut by code point: half a surrogate pair would be no text. */

@@ -17,7 +17,9 @@ export type Obligation =
   | { readonly kind: 'audit' }
   | { readonly kind: 'output_limit'; readonly bytes: number }
   | { readonly kind: 'reserve'; readonly wallMs: number }
-  | { readonly kind: 'effect_class'; readonly class: EffectClass };
+  | { readonly kind: 'effect_class'; readonly class: EffectClass }
+  /** What happens to live secrets and to what looks like a credential in a result; only what is stricter than the floor has an effect. */
+  | { readonly kind: 'leaks'; readonly exact: 'redact' | 'block'; readonly shapes: 'warn' | 'redact' | 'block' };
 
 export interface PolicyDigests {
   /** Digest of the compiled rules. */

@@ -1,5 +1,5 @@
 import { eventOf } from '../capability/call.ts';
-import { scrubJson } from '../capability/redact.ts';
+import { evidenceJson } from '../capability/redact.ts';
 import type { CallScope } from '../capability/types.ts';
 import { canonicalJson, type Json } from '../json.ts';
 import type { Broker } from '../ports/broker.ts';
@@ -27,7 +27,7 @@ export class ProgressLog {
 
   add(scope: CallScope, data: Json): void {
     const bytes = Buffer.byteLength(canonicalJson(data));
-    const bounded: Json = bytes <= MAX_BYTES ? scrubJson(data, this.#deps.broker.liveSecrets(scope)) : { bytes, dropped: true };
+    const bounded: Json = bytes <= MAX_BYTES ? evidenceJson(data, this.#deps.broker.liveSecrets(scope)) : { bytes, dropped: true };
     const first = !this.#waiting.has(scope.run);
     this.#waiting.set(scope.run, bounded);
     if (!first) return;

@@ -1,4 +1,5 @@
 import { type CallDeps, call, closePermit, eventOf } from '../capability/call.ts';
+import { evidenceText } from '../capability/redact.ts';
 import type { CallReply, CallScope } from '../capability/types.ts';
 import { CallError, OutworkError } from '../errors.ts';
 import type { Json } from '../json.ts';
@@ -75,7 +76,8 @@ export function createMembraneService(deps: MembraneServiceDeps): MembraneServic
       return latest === undefined ? undefined : { schema: latest.schema, version: latest.version, body: latest.body };
     },
     async exit(scope, claim) {
-      liveOf(scope).exit.resolve(claim);
+      const message = (text: string) => evidenceText(text, deps.broker.liveSecrets(scope));
+      liveOf(scope).exit.resolve(claim.kind === 'failed' ? { ...claim, message: message(claim.message) } : claim);
     },
     refused(sandbox, operation, code) {
       const event = {

@@ -1,0 +1,88 @@
+// Control sequences of terminals (ECMA-48), whole where they are whole. A string sequence (OSC, DCS, SOS, PM, APC) that has no end within
+// 4,096 characters loses its introducer only: its text must not vanish.
+const STRING = '(?:\\x1b[\\]PX^_]|[\\x90\\x98\\x9d-\\x9f])[^\\x07\\x1b\\x9c]{0,4096}(?:\\x07|\\x9c|\\x1b\\\\)';
+const CSI = '(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]?';
+const ESCAPE = '\\x1b[ -/]*[0-~]?';
+// Controls, and characters that hide or reorder what is around them. Tab, newline, carriage return and the two joiners that scripts and
+// pictures are made with are text.
+const HIDDEN =
+  '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]';
+/** What a scan does not see through either, beside `HIDDEN`: joiners and a lone carriage return. */
+const JOINING = '[\\u200c\\u200d\\ufe0f]|\\r(?!\\n)';
+
+const anything = () => new RegExp(`${STRING}|${CSI}|${ESCAPE}|${HIDDEN}`, 'gu');
+const MAYBE = new RegExp(HIDDEN, 'u');
+
+/**
+ * Text as people may be shown it: no escape sequence, no control but tab, newline and carriage return before it, nothing that reorders or
+ * hides. A backspace and a lone carriage return are taken out without acting on their neighbours, so nothing disappears behind them.
+ */
+export function neutralText(text: string): string {
+  const plain = MAYBE.test(text) ? text.replace(anything(), '') : text;
+  return plain.includes('\r') ? plain.replace(/\r(?!\n)/g, '') : plain;
+}
+
+/** A copy of a text for scanning, and where each of its characters stood. */
+export interface Copy {
+  readonly text: string;
+  /** Index in the original of the character at `index` of the copy. */
+  at(index: number): number;
+}
+
+const SEEN_THROUGH = new RegExp(`${HIDDEN}|${JOINING}`, 'u');
+
+/**
+ * Copies without what splits a secret and is not seen: escape sequences, controls, zero-width characters, overstrikes. In the first copy
+ * sequences are gone with their text, and a backspace takes a character with it; in the second the text of a sequence stays. None when
+ * there is nothing to see through.
+ */
+export function copiesOf(text: string): readonly Copy[] {
+  if (!SEEN_THROUGH.test(text)) return [];
+  const whole = copy(text, new RegExp(`${STRING}|[^\\x08]\\x08|${CSI}|${ESCAPE}|${HIDDEN}|${JOINING}`, 'gu'));
+  const opened = copy(text, new RegExp(`\\x1b[\\]PX^_\\\\]|${CSI}|\\x1b|${HIDDEN}|${JOINING}`, 'gu'));
+  return whole.text === opened.text ? [whole] : [whole, opened];
+}
+
+function copy(text: string, removed: RegExp): Copy {
+  const starts: number[] = [];
+  const origins: number[] = [];
+  let out = '';
+  let from = 0;
+  const keep = (to: number) => {
+    if (to === from) return;
+    starts.push(out.length);
+    origins.push(from);
+    out += text.slice(from, to);
+  };
+  for (const match of text.matchAll(removed)) {
+    keep(match.index);
+    from = match.index + match[0].length;
+  }
+  keep(text.length);
+  return { text: out, at: (index) => mapped(starts, origins, index) };
+}
+
+function mapped(starts: readonly number[], origins: readonly number[], index: number): number {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((starts[middle] as number) <= index) low = middle;
+    else high = middle - 1;
+  }
+  return (origins[low] ?? 0) + index - (starts[low] ?? 0);
+}
+
+const INTRODUCER = '[\\x1b\\x90\\x98\\x9b\\x9d-\\x9f]';
+const WHOLE = new RegExp(`${STRING}|(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b[ -/]+[0-~]|\\x1b[0-OQ-WYZ\\\\\\x60-~]`, 'g');
+const BEGUN = new RegExp(`${INTRODUCER}`);
+const SEQUENCE_CHARACTERS = 256;
+
+/** Start of an escape sequence that the end of `text` cuts off; its length when none is cut. Looks at the last 256 characters. */
+export function cutSequenceStart(text: string): number {
+  const from = Math.max(0, text.length - SEQUENCE_CHARACTERS);
+  const end = text.slice(from);
+  if (!BEGUN.test(end)) return text.length;
+  const at = end.replace(WHOLE, (sequence) => ' '.repeat(sequence.length)).search(BEGUN);
+  return at === -1 ? text.length : from + at;
+}
