@@ -44,10 +44,13 @@ function sideBySide(rows: readonly Row[], names: readonly string[], { columns, c
 
 /** Puts parts of a name that fit beside each other on one line. */
 function joined(parts: readonly string[], width: number): readonly string[] {
-  return parts.reduce<readonly string[]>((lines, part) => {
+  const lines: string[] = [];
+  for (const part of parts) {
     const last = lines.at(-1);
-    return last !== undefined && last.length + part.length <= width ? [...lines.slice(0, -1), last + part] : [...lines, part];
-  }, []);
+    if (last !== undefined && last.length + part.length <= width) lines[lines.length - 1] = last + part;
+    else lines.push(part);
+  }
+  return lines;
 }
 
 const lengthOf = (text: string): number => text.length;

@@ -14,8 +14,9 @@ test('a wide terminal gets one table with a column for each placement', () => {
 
 test.each([80, 60])('a terminal of %i columns still shows the placements side by side', (columns) => {
   const lines = renderTable(sampleResults(), { columns, color: false }).split('\n');
-  expect(lines.slice(0, 2).map((line) => line.trim().split(/ +/).join(' '))).toEqual([
-    'host-loop- disposable- persistent-',
+  expect(lines.slice(0, 3).map((line) => line.trim().split(/ +/).join(' '))).toEqual([
+    'host-',
+    'loop- disposable- persistent-',
     'shell per-run per-user',
   ]);
   expect(lines.find((line) => line.startsWith('turn p50'))).toMatch(/^turn p50 \(ms\) +41 +171 +36$/);
