@@ -60,7 +60,7 @@ export class Admission {
     return (await this.#callerOf(authorization)) !== undefined;
   }
 
-  /** Counts a stream. @returns takes it out again. @throws ApiError `too_many_streams` */
+  /** Counts a stream. @returns takes it out again, once. @throws ApiError `too_many_streams` */
   enterStream({ token }: ApiCaller): () => void {
     const mine = this.#streams.get(token) ?? 0;
     if (mine >= SAFETY.apiStreamsPerToken || this.streams >= SAFETY.apiStreams) {
@@ -70,7 +70,10 @@ export class Admission {
       );
     }
     this.#streams.set(token, mine + 1);
+    let inside = true;
     return () => {
+      if (!inside) return;
+      inside = false;
       const left = (this.#streams.get(token) ?? 1) - 1;
       if (left > 0) this.#streams.set(token, left);
       else this.#streams.delete(token);

@@ -172,7 +172,13 @@ export async function createApi(options: ApiOptions, address: ListenAddress, sta
     const { query } = request as Pick<RouteCall, 'query'>;
     const run = query.run === undefined ? undefined : (await visibleRun(kernel, caller, query.run)).id;
     const from = resumeFrom(request.headers['last-event-id']) ?? query.from ?? (await kernel.eventsHead());
-    const leave = admission.enterStream(caller);
+    const leaveNow = admission.enterStream(caller);
+    const leave = () => {
+      leaveNow();
+      metrics.onStreams(admission.streams);
+    };
+    // A reader that goes makes room at once, not when the next event is due.
+    reply.raw.once('close', leave);
     try {
       metrics.onStreams(admission.streams);
       reply.hijack();
@@ -189,7 +195,6 @@ export async function createApi(options: ApiOptions, address: ListenAddress, sta
       reply.raw.destroy();
     } finally {
       leave();
-      metrics.onStreams(admission.streams);
     }
   }
   await app.ready();
