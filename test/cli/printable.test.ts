@@ -135,6 +135,21 @@ describe('printTable', () => {
     expect(displayWidth('漢字')).toBe(4);
   });
 
+  it('breaks a long last column over lines below itself, long words too', () => {
+    const { out, text } = capture({ isTTY: true, columns: 40, env: { NO_COLOR: '1' } });
+    const wide = [
+      { title: 'ID', value: (row: (typeof rows)[0]) => row.id },
+      { title: 'DETAIL', value: () => `one two three four five six /${'x'.repeat(40)}` },
+    ];
+    printTable(out, wide, rows.slice(0, 1), 'none');
+    expect(text.stdout.trimEnd().split('\n')).toEqual([
+      'ID     DETAIL',
+      'run_1  one two three four five six',
+      `       /${'x'.repeat(32)}`,
+      `       ${'x'.repeat(8)}`,
+    ]);
+  });
+
   it('turns into blocks where the terminal is too narrow, so that no line is wrapped in the middle of a cell', () => {
     const { out, text } = capture({ isTTY: true, columns: 12, env: { NO_COLOR: '1' } });
     printTable(out, columns, rows, 'none');

@@ -6,6 +6,7 @@ import { machine, type SetupHost } from '../setup/host.ts';
 import { readReceipt, receiptFile, writeReceipt } from '../setup/receipt.ts';
 import { type SetupStep, type StepResult, takeStep } from '../setup/step.ts';
 import { type UndoResult, undo } from '../setup/undo.ts';
+import { wrapText } from '../wrap.ts';
 
 export interface SetupOptions {
   readonly full?: boolean;
@@ -80,10 +81,16 @@ export async function undoSetup(context: CommandContext, host: SetupHost, option
 
 const isGood = ({ state }: StepResult | UndoResult): boolean => state !== 'manual' && state !== 'failed';
 
+/** Width of state and step before what a step found. */
+const INDENT = 8 + 16 + 1;
+
 function printStep(out: CommandContext['out'], result: StepResult | UndoResult): void {
   if (out.json) return;
-  out.line({ text: result.state.padEnd(8), style: STYLE[result.state] }, `${result.id.padEnd(16)} ${result.detail}`);
-  if (result.command !== undefined && result.state !== 'removed') out.line(`         run: ${result.command}`);
+  const [first = '', ...more] = wrapText(result.detail, Math.max(out.columns - INDENT, 20));
+  out.line({ text: result.state.padEnd(8), style: STYLE[result.state] }, `${result.id.padEnd(16)} ${first}`);
+  for (const line of more) out.line(' '.repeat(INDENT) + line);
+  // Never broken: it is there to be copied.
+  if (result.command !== undefined && result.state !== 'removed') out.line(`${' '.repeat(8)}run: ${result.command}`);
 }
 
 async function stepsFor(stateDir: string, full: boolean): Promise<readonly SetupStep[]> {
