@@ -16,6 +16,8 @@ export interface Io {
   onInterrupt(fn: (count: number) => void): () => void;
   /** Calls `fn` once when the reader of standard output has gone. */
   onStdoutClosed(fn: () => void): void;
+  /** Milliseconds since the epoch, as the person at the terminal has it. */
+  now(): number;
   /** Leaves at once. */
   exit(code: number): void;
   createKernel(config: CompiledConfig): Promise<Kernel>;
@@ -46,6 +48,7 @@ export function processIo(): Io {
       // A terminal that has gone away is no reason to fail either.
       process.stderr.on('error', () => undefined);
     },
+    now: () => Date.now(),
     exit: (code) => process.exit(code),
     async createKernel(config) {
       const { createKernel } = await import('../compose.ts');

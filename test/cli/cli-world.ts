@@ -90,6 +90,7 @@ export class CliWorld implements Disposable {
       onStdoutClosed(fn) {
         closed = fn;
       },
+      now: () => Date.now(),
       exit: (code) => exits.push(code),
       createKernel: this.createKernel,
       openRows: this.createKernel,

@@ -1,9 +1,8 @@
-import type { RunView } from '../../../core/kernel.ts';
 import type { RunState } from '../../../core/run/types.ts';
 import { type CommandContext, withOperations } from '../context.ts';
-import { clip, gateLine, reasonOf, stateStyle, timeText } from '../describe.ts';
+import { gateLine, reasonOf, stateStyle, timeText } from '../describe.ts';
 import { EXIT } from '../exit-code.ts';
-import type { Output } from '../output.ts';
+import { printRunView } from '../run-view.ts';
 import { printTable } from '../table.ts';
 
 export interface RunsListOptions {
@@ -35,36 +34,12 @@ export async function runsList(context: CommandContext, { tenant, thread, state,
   return EXIT.good;
 }
 
-/** All that is known of one run. */
+/** One run, and why it does not move; with `--json` all that is known of it. */
 export async function runsShow(context: CommandContext, id: string): Promise<number> {
   const view = await withOperations(context, (kernel) => kernel.showRun(id));
   if (context.out.json) context.out.document(view);
-  else printView(context.out, view);
+  else printRunView(context.out, view, context.io.now());
   return EXIT.good;
-}
-
-function printView(out: Output, { run, attempts, calls, decisions, lastEvent, next }: RunView): void {
-  const style = stateStyle(run.state);
-  out.line({ text: run.id, style: 'bold' }, ' ', style === undefined ? run.state : { text: run.state, style }, ` ${reasonOf(run)}`);
-  out.line(`user ${run.tenant}/${run.actor}, thread ${run.thread}, origin ${run.origin}`);
-  out.line(`created ${timeText(run.createdAtMs)}${run.endedAtMs === undefined ? '' : `, ended ${timeText(run.endedAtMs)}`}`);
-  if (run.gate !== undefined) out.line(`gate: ${run.gate.reason}`);
-  if (lastEvent !== undefined) out.line(`last event: ${lastEvent.type} at ${timeText(lastEvent.atMs)}`);
-  out.line(`next: ${next}`);
-  for (const { fence, placement, engine, sandbox, outcome } of attempts) {
-    out.line(`attempt ${fence}: ${[placement, engine, sandbox, outcome ?? 'open'].filter((part) => part !== undefined).join(', ')}`);
-  }
-  const decided = new Map(decisions.map((row) => [row.id, row.decision]));
-  const columns = [
-    { title: 'CALL', value: (call: (typeof calls)[0]) => `${call.key.step}.${call.key.call}` },
-    { title: 'CAPABILITY', value: (call: (typeof calls)[0]) => call.capability },
-    { title: 'STATE', value: (call: (typeof calls)[0]) => call.state },
-    { title: 'CLASS', value: (call: (typeof calls)[0]) => call.effectClass },
-    { title: 'DECISION', value: (call: (typeof calls)[0]) => decided.get(call.decision)?.effect ?? '' },
-    { title: 'ID', value: (call: (typeof calls)[0]) => call.id },
-    { title: 'WHAT', value: (call: (typeof calls)[0]) => clip(call.summary, 80) },
-  ];
-  if (calls.length > 0) printTable(out, columns, calls, '');
 }
 
 /** Cancels a run; one that has ended stays as it is. */

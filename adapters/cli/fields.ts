@@ -1,0 +1,30 @@
+import type { Output, Piece, Style } from './output.ts';
+import { printable } from './printable.ts';
+import { wrapText } from './wrap.ts';
+
+export interface Field {
+  readonly name: string;
+  readonly value: string;
+  readonly style?: Style | undefined;
+}
+
+/** Narrower than this a column of names leaves too little for values. */
+const NARROW = 40;
+
+/** Prints names and values as two columns, long values wrapped under their own column; on a very narrow terminal one below the other. */
+export function printFields(out: Output, fields: readonly Field[]): void {
+  const indent = Math.max(...fields.map(({ name }) => name.length)) + 2;
+  const narrow = out.columns < NARROW;
+  for (const { name, value, style } of fields) {
+    const width = narrow ? out.columns : out.columns - indent;
+    const lines = printable(value)
+      .split('\n')
+      .flatMap((line) => wrapText(line, width));
+    const styled = (text: string): Piece => (style === undefined ? text : { text, style });
+    if (narrow) out.line({ text: name, style: 'dim' });
+    lines.forEach((line, i) => {
+      if (narrow) out.line(styled(line));
+      else out.line({ text: (i === 0 ? name : '').padEnd(indent), style: 'dim' }, styled(line));
+    });
+  }
+}
