@@ -58,6 +58,8 @@ export type StoreErrorCode =
   | 'checkpoint_damaged'
   | 'text_unstorable'
   | 'permit_expired'
+  | 'approval_expired'
+  | 'approval_unusable'
   | 'disk_full'
   | 'store_unavailable';
 /** A durable write was refused; nothing was changed. */
@@ -98,6 +100,12 @@ export type PolicyErrorCode =
   | 'policy_build_failed'
   | 'policy_test_failed'
   | 'policy_malformed'
+  | 'policy_floor'
+  | 'policy_widening'
+  | 'policy_unsigned'
+  | 'policy_version'
+  | 'policy_rolled_back'
+  | 'policy_role_required'
   | 'input_out_of_bounds';
 /** The policy engine cannot load or use a bundle. A decision never throws: it becomes a deny. */
 export class PolicyError extends OutworkError<PolicyErrorCode> {}
@@ -132,6 +140,10 @@ export type RunErrorCode =
   | 'cancelled';
 /** A run could not be placed, or its executor broke the protocol. */
 export class RunError extends OutworkError<RunErrorCode> {}
+
+export type ApprovalErrorCode = 'approval_refused' | 'approval_expired';
+/** A person's answer to an ask was not taken: policy does not let them give it, or it came too late. */
+export class ApprovalError extends OutworkError<ApprovalErrorCode> {}
 
 export type ApiErrorCode =
   | 'unauthenticated'

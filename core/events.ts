@@ -25,6 +25,12 @@ export const EVENT_TYPES = {
   'call.denied': 'policy or floor refused a call; nothing was executed',
   'call.unknown': 'the end of a call is not known',
   'call.resolved': 'a person ended an unknown call',
+  'approval.requested': 'a call waits for a person to approve it',
+  'approval.approved': 'a person approved a call; it may be carried out once',
+  'approval.denied': 'a person denied a call',
+  'approval.expired': 'an ask was not answered, or an approval not used, in time',
+  'approval.consumed': 'an approved call was handed over; the approval is used up',
+  'approval.withdrawn': 'an ask or an approval no longer counts: its call changed or ended, or its run did',
   'call.refused': 'a call was refused before policy: malformed, unknown, stale',
   'membrane.refused': 'a request of a sandbox was refused before it became a call',
   'sandbox.started': 'a sandbox was made',
@@ -34,6 +40,8 @@ export const EVENT_TYPES = {
   'delivery.failed': 'a reply surely did not reach its channel; it will be tried again',
   'delivery.unknown': 'whether a reply reached its channel is not known',
   'policy.loaded': 'rules or data were loaded',
+  'policy.widened': 'a person let rules or data that allow more take effect',
+  'policy.rolled_back': 'a person made earlier rules and data take effect again',
   'policy.reload_failed': 'rules or data were refused; the last good ones stay',
 } as const;
 

@@ -1,43 +1,66 @@
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { PolicyError } from '../../core/errors.ts';
 import { sha256Hex } from '../../core/json.ts';
+import { CONTRACT_VERSION } from '../../core/policy/contracts.ts';
 import { ADMITTED_BUILTINS } from './builtins.ts';
+import { refuseForeignPackages } from './conventions.ts';
 import { hostFunctions } from './host-functions.ts';
+import { writeInputSchemas } from './input-schemas.ts';
 import { findOpa, OPA_VERSION, runOpa } from './opa.ts';
-import { ENTRYPOINT, listRules, type Manifest, sourceDigest } from './sources.ts';
+import { parseRules, ruleNotes } from './rule-notes.ts';
+import { distDir, ENTRYPOINT, listRules, listSiteRules, type Manifest, sourceDigest } from './sources.ts';
 
 /**
  * Compiles the rules below `dir` to `dist/policy.wasm` and writes `dist/manifest.json`. Same rules, same bytes.
  * Only built-in functions that are part of the module are admitted; both the compiler and the finished module are asked.
+ * With `siteDir` the packages `site.*` below it are compiled in, and `dist/` is there.
  *
  * @throws PrerequisiteError `policy_tool_missing`; PolicyError `policy_build_failed` with the compiler's own words
  */
-export async function buildPolicy(dir: string): Promise<Manifest> {
+export async function buildPolicy(dir: string, siteDir?: string): Promise<Manifest> {
   const opa = await findOpa();
   const work = await mkdtemp(join(tmpdir(), 'outwork-policy-'));
   try {
     const capabilities = join(work, 'capabilities.json');
     await writeFile(capabilities, await admittedCapabilities(opa, dir));
-    const sources = await sourceDigest(dir);
+    await writeInputSchemas(dir);
+    const files = await parseRules(opa, dir, siteDir).catch((error) => {
+      throw failed((error as Error).message);
+    });
+    refuseForeignPackages(files);
+    const sources = await sourceDigest(dir, siteDir);
     const archive = join(work, 'bundle.tar.gz');
-    const rules = await listRules(dir);
+    const rules = [...(await listRules(dir)), ...(await sitePaths(dir, siteDir))];
     const args = ['build', '--target', 'wasm', '--entrypoint', ENTRYPOINT, '--capabilities', capabilities, '--output', archive, ...rules];
     const built = await runOpa(opa, args, dir);
     if (built.code !== 0) throw failed(built.stderr || built.stdout);
     const wasm = fileInTar(gunzipSync(await readFile(archive)), '/policy.wasm');
     refuseHostFunctions(wasm);
-    const manifest: Manifest = { schema: 1, opa: OPA_VERSION, entrypoints: [ENTRYPOINT], sources, wasm: sha256Hex(wasm) };
-    await mkdir(join(dir, 'dist'), { recursive: true });
-    await replaceFile(join(dir, 'dist', 'policy.wasm'), wasm);
-    await replaceFile(join(dir, 'dist', 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    const manifest: Manifest = {
+      schema: 1,
+      opa: OPA_VERSION,
+      contract: CONTRACT_VERSION,
+      entrypoints: [ENTRYPOINT],
+      sources,
+      wasm: sha256Hex(wasm),
+      rules: ruleNotes(files),
+    };
+    const dist = distDir(dir, siteDir);
+    await mkdir(dist, { recursive: true });
+    await replaceFile(join(dist, 'policy.wasm'), wasm);
+    await replaceFile(join(dist, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
     return manifest;
   } finally {
     await rm(work, { recursive: true, force: true });
   }
 }
+
+/** As the compiler takes them: from the bundle root. */
+const sitePaths = async (dir: string, siteDir: string | undefined): Promise<readonly string[]> =>
+  siteDir === undefined ? [] : (await listSiteRules(siteDir)).map((path) => relative(dir, join(siteDir, path)));
 
 /** The compiler's own list, cut down to what is admitted. @returns JSON for `--capabilities` */
 export async function admittedCapabilities(opa: string, cwd: string): Promise<string> {

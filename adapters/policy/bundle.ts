@@ -2,55 +2,105 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PolicyError } from '../../core/errors.ts';
 import { digestOf, sha256Hex } from '../../core/json.ts';
+import { CONTRACT_VERSION } from '../../core/policy/contracts.ts';
 import type { PolicyDigests } from '../../core/policy/types.ts';
+import { loadCases, type PolicyCase } from './cases.ts';
+import { verifyFileSet } from './file-set.ts';
 import { loadSettings } from './settings.ts';
-import { ENTRYPOINT, type Manifest, sourceDigest } from './sources.ts';
+import { distDir, ENTRYPOINT, type Manifest, sourceDigest } from './sources.ts';
 
 /** One snapshot of rules and data: all that a decision depends on. */
 export interface Bundle {
   readonly wasm: Uint8Array;
   readonly dataJson: string;
-  readonly digests: PolicyDigests;
+  readonly digests: PolicyDigests & { readonly version: number };
+  /** Digest of rules, data and version as one. */
+  readonly snapshot: string;
+  readonly manifest: Manifest;
+  readonly cases: readonly PolicyCase[];
+  /** Compact JWS over the digests, when the bundle carries one. */
+  readonly signature: string | undefined;
 }
 
 /**
- * Reads a bundle root: `dist/policy.wasm`, `dist/manifest.json`, the rules it was built from, `data/` and `schemas/`.
+ * Reads a bundle root: `dist/policy.wasm`, `dist/manifest.json`, the rules it was built from, `data/`, `schemas/` and `cases/`. With
+ * `siteDir`, `dist/` is there and was built from both.
  *
- * @throws PolicyError `policy_stale` when rules, module and manifest do not belong together; `policy_malformed` for anything unreadable
+ * @throws PolicyError `policy_stale` when rules, module and manifest do not belong together; `policy_malformed` for anything unreadable or
+ *   anything that does not belong there
  */
-export async function loadBundle(dir: string): Promise<Bundle> {
+export async function loadBundle(dir: string, siteDir?: string): Promise<Bundle> {
   try {
-    const manifest = await readManifest(dir);
-    const [wasm, sources, settings] = await Promise.all([readFile(join(dir, 'dist', 'policy.wasm')), sourceDigest(dir), loadSettings(dir)]);
+    await verifyFileSet(dir);
+    if (siteDir !== undefined) await verifyFileSet(siteDir);
+    const dist = distDir(dir, siteDir);
+    const manifest = await readManifest(dist);
+    const [wasm, sources, settings, cases, signature] = await Promise.all([
+      readFile(join(dist, 'policy.wasm')),
+      sourceDigest(dir, siteDir),
+      loadSettings(dir, siteDir),
+      loadCases(dir, siteDir),
+      readFile(join(dist, 'release.jws'), 'utf8').catch(() => undefined),
+    ]);
     if (sources !== manifest.sources) throw stale('The rules are not those that policies were built from.');
     if (sha256Hex(wasm) !== manifest.wasm) throw stale('The compiled policy is not the one its manifest names.');
-    return { wasm, dataJson: settings.json, digests: { rules: manifest.wasm, data: settings.digest } };
+    const digests = { rules: manifest.wasm, data: settings.digest, version: settings.version };
+    return {
+      wasm,
+      dataJson: settings.json,
+      digests,
+      snapshot: snapshotDigest(digests),
+      manifest,
+      cases,
+      signature: signature?.trim(),
+    };
   } catch (error) {
     if (error instanceof PolicyError) throw error;
     throw new PolicyError('policy_malformed', `The policy bundle cannot be read: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** Changes when any file of the bundle root may have changed. Cheap: looks at no content. */
-export async function bundleSignature(dir: string): Promise<string> {
+export const snapshotDigest = (digests: PolicyDigests): string => digestOf('outwork.policy-snapshot', digests);
+
+/** Changes when any file of the bundle roots may have changed. Cheap: looks at no content. */
+export async function bundleSignature(dir: string, siteDir?: string): Promise<string> {
+  const rows = [...(await statRows(dir, ['outwork', 'data', 'schemas'])), ...(await statRows(dir, ['cases'], true))];
+  if (siteDir === undefined) rows.push(...(await statRows(dir, ['dist'])));
+  else rows.push(...(await statRows(siteDir, ['site', 'data', 'schemas', 'cases', 'dist'], true)));
+  return digestOf('outwork.policy-signature', rows.sort());
+}
+
+async function statRows(root: string, folders: readonly string[], optional = false): Promise<readonly string[]> {
   const rows: string[] = [];
-  for (const folder of ['data', 'dist', 'outwork', 'schemas']) {
-    const entries = await readdir(join(dir, folder), { recursive: true, withFileTypes: true });
+  for (const folder of folders) {
+    const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+      if (optional && error.code === 'ENOENT') return [];
+      throw error;
+    });
     for (const entry of entries.filter((one) => one.isFile())) {
       const path = join(entry.parentPath, entry.name);
       const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
       rows.push(`${path} ${ino} ${size} ${mtimeNs} ${ctimeNs}`);
     }
   }
-  return digestOf('outwork.policy-signature', rows.sort());
+  return rows;
 }
 
-async function readManifest(dir: string): Promise<Manifest> {
-  const value: Partial<Manifest> | null = JSON.parse(await readFile(join(dir, 'dist', 'manifest.json'), 'utf8'));
+async function readManifest(dist: string): Promise<Manifest> {
+  const value: Partial<Manifest> | null = JSON.parse(await readFile(join(dist, 'manifest.json'), 'utf8'));
   const whole =
-    value?.schema === 1 && typeof value.sources === 'string' && typeof value.wasm === 'string' && Array.isArray(value.entrypoints);
+    value?.schema === 1 &&
+    typeof value.sources === 'string' &&
+    typeof value.wasm === 'string' &&
+    Array.isArray(value.rules) &&
+    Array.isArray(value.entrypoints);
   if (!whole || !value.entrypoints?.includes(ENTRYPOINT)) {
     throw new PolicyError('policy_malformed', 'dist/manifest.json is not a manifest of this version with the entrypoint outwork/decision.');
+  }
+  if (value.contract !== CONTRACT_VERSION) {
+    throw stale(
+      `The rules were built for version ${value.contract} of the input contracts; this kernel asks in version ${CONTRACT_VERSION}.`,
+    );
   }
   return value as Manifest;
 }

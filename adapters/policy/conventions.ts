@@ -1,37 +1,55 @@
 import { PolicyError } from '../../core/errors.ts';
-import { runOpa } from './opa.ts';
-import { listRules } from './sources.ts';
+import { type ParsedFile, packageOfPath, parseRules } from './rule-notes.ts';
+import { RULES_FOLDER, SITE_FOLDER } from './sources.ts';
 
 /** What a public rule must say of itself, in `METADATA`, below `custom`. */
 const TOLD = ['code', 'threat', 'solution'] as const;
 
-interface Annotation {
-  readonly scope?: string;
-  readonly title?: string;
-  readonly custom?: Readonly<Record<string, unknown>>;
-}
-interface ParsedRule {
-  readonly head: { readonly name?: string; readonly ref?: readonly { readonly value: string }[] };
-  readonly annotations?: readonly Annotation[];
-}
+/** What a package of the site may offer: nothing that is read as an allow. */
+const SITE_OFFERS: ReadonlySet<string> = new Set(['ask', 'deny', 'obligations']);
 
 /**
- * Faults of the rules against the conventions: a public rule (its name does not begin with `_`) has a title and says code, threat and
- * solution; no two rules share a code. One annotation of scope `document` speaks for all rules of its name in the file.
+ * Faults of the rules against the conventions:
+ *
+ * - the package of a file is its folder; the bundle's begin with `outwork`, those of the site with `site`;
+ * - a public rule (its name does not begin with `_`) has a title and says code, threat and solution; a public function has a title;
+ * - no two rules share a code, but for several bodies under one annotation of scope `document`;
+ * - a package of the site offers deny, ask and obligations only.
  */
-export async function ruleFaults(opa: string, dir: string): Promise<readonly string[]> {
+export async function ruleFaults(opa: string, dir: string, siteDir?: string): Promise<readonly string[]> {
+  const files = await parseRules(opa, dir, siteDir);
+  return [...files.flatMap(packageFaults), ...metadataFaults(files)];
+}
+
+/** What must hold before the site's rules are compiled together with the bundle's. @throws PolicyError `policy_build_failed` */
+export function refuseForeignPackages(files: readonly ParsedFile[]): void {
+  const faults = files.flatMap(packageFaults);
+  if (faults.length > 0) throw new PolicyError('policy_build_failed', faults.join('\n'));
+}
+
+function packageFaults({ file, package: of, rules }: ParsedFile): string[] {
+  const faults: string[] = [];
+  if (of !== packageOfPath(file)) faults.push(`${file}: its package is ${of}, its folder says ${packageOfPath(file)}`);
+  const root = of.split('.', 1)[0] ?? '';
+  if (root !== RULES_FOLDER && root !== SITE_FOLDER) faults.push(`${file}: a package begins with ${RULES_FOLDER} or ${SITE_FOLDER}`);
+  if (root === SITE_FOLDER) {
+    const more = rules.filter(({ name }) => !name.startsWith('_') && !SITE_OFFERS.has(name));
+    for (const { name } of more) faults.push(`${file}: ${name} is not deny, ask or obligations; the name of a helper begins with _`);
+  }
+  return faults;
+}
+
+function metadataFaults(files: readonly ParsedFile[]): string[] {
   const faults: string[] = [];
   const codes = new Map<string, string>();
-  for (const file of await listRules(dir)) {
-    const rules = await parseRules(opa, dir, file);
+  for (const { file, rules } of files) {
     const documented = new Set<string>();
-    for (const rule of rules.filter((one) => !nameOf(one).startsWith('_'))) {
-      if (documented.has(nameOf(rule))) continue;
-      const annotation = rule.annotations?.find((one) => one.scope === 'rule' || one.scope === 'document');
-      if (annotation?.scope === 'document') documented.add(nameOf(rule));
-      const missing = TOLD.filter((key) => typeof annotation?.custom?.[key] !== 'string');
-      if (annotation?.title === undefined || missing.length > 0)
-        faults.push(`${file}: ${nameOf(rule)} lacks title or ${missing.join(', ')}`);
+    for (const { name, isFunction, annotation } of rules.filter(({ name }) => !name.startsWith('_'))) {
+      if (documented.has(name)) continue;
+      if (annotation?.scope === 'document' || isFunction) documented.add(name);
+      const missing = isFunction ? [] : TOLD.filter((key) => typeof annotation?.custom?.[key] !== 'string');
+      if (annotation?.title === undefined || missing.length > 0) faults.push(`${file}: ${name} lacks title or ${missing.join(', ')}`);
+      if (isFunction) continue;
       const code = String(annotation?.custom?.code);
       if (codes.has(code)) faults.push(`${file}: code ${code} is used in ${codes.get(code)} too`);
       codes.set(code, file);
@@ -39,11 +57,3 @@ export async function ruleFaults(opa: string, dir: string): Promise<readonly str
   }
   return faults;
 }
-
-async function parseRules(opa: string, dir: string, file: string): Promise<readonly ParsedRule[]> {
-  const { code, stdout, stderr } = await runOpa(opa, ['parse', '--format', 'json', file], dir);
-  if (code !== 0) throw new PolicyError('policy_test_failed', `opa parse: ${stderr.trim()}`);
-  return (JSON.parse(stdout) as { rules?: readonly ParsedRule[] }).rules ?? [];
-}
-
-const nameOf = ({ head }: ParsedRule): string => head.name ?? head.ref?.[0]?.value ?? '';

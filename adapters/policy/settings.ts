@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -5,11 +6,13 @@ import { type Document, parseDocument } from 'yaml';
 import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
 
-/** What rules read as `data.settings.<file name>`. */
+/** What rules read as `data.settings.<file name>`, and those of a site as `data.site_settings.<file name>`. */
 export interface Settings {
-  /** Canonical JSON of `{"settings": {…}}`. */
+  /** Canonical JSON of `{"settings": {…}}`, `site_settings` beside it when there is a site. */
   readonly json: string;
   readonly digest: string;
+  /** The number that data/release.yaml states; 0 when there is no such file. */
+  readonly version: number;
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -20,14 +23,23 @@ const MAX_FILE_BYTES = 1024 * 1024;
  *
  * @throws PolicyError `policy_malformed` naming file and place
  */
-export async function loadSettings(dir: string): Promise<Settings> {
+export async function loadSettings(dir: string, siteDir?: string): Promise<Settings> {
+  const settings = await loadFolder(dir);
+  const version = (settings.release as { version?: number } | undefined)?.version ?? 0;
+  if (siteDir === undefined || !existsSync(join(siteDir, 'data')))
+    return { json: canonicalJson({ settings }), digest: digestOf('outwork.policy-data', settings), version };
+  const whole = { settings, site_settings: await loadFolder(siteDir) };
+  return { json: canonicalJson(whole), digest: digestOf('outwork.policy-data', whole), version };
+}
+
+async function loadFolder(dir: string): Promise<Record<string, unknown>> {
   const files = await namesIn(join(dir, 'data'), '.yaml');
   const schemas = await namesIn(join(dir, 'schemas', 'settings'), '.json');
   const lonely = files.find((name) => !schemas.includes(name)) ?? schemas.find((name) => !files.includes(name));
   if (lonely !== undefined) throw malformed(`data/${lonely}.yaml`, `needs both the file and schemas/settings/${lonely}.json`);
   const settings: Record<string, unknown> = {};
   for (const name of files) settings[name] = await loadFile(dir, name);
-  return { json: canonicalJson({ settings }), digest: digestOf('outwork.policy-data', settings) };
+  return settings;
 }
 
 async function loadFile(dir: string, name: string): Promise<unknown> {

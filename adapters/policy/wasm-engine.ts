@@ -2,40 +2,54 @@ import { performance } from 'node:perf_hooks';
 import { type OutworkError, PolicyError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
 import { SAFETY } from '../../core/limits.ts';
+import type { Flip, KnownSnapshot, PolicyChange, PolicyControl } from '../../core/policy/control.ts';
 import type { Decision, PolicyEngine, PolicyInput, PolicyStatus } from '../../core/policy/types.ts';
+import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import { inputFault } from './bounds.ts';
 import { type Bundle, bundleSignature, loadBundle } from './bundle.ts';
-import { hostFunctions } from './host-functions.ts';
+import { findFlips, fixedQuestions, recordedQuestions, refuseWidening, requireFloor } from './gates.ts';
 import { toRegoInput } from './marshal.ts';
-import { type Evaluation, PolicyWorker } from './policy-worker.ts';
-import { ENTRYPOINT } from './sources.ts';
-import { denial, readVerdict, type Verdict } from './verdict.ts';
-import { warmUpInputs } from './warm-up.ts';
+import { verifyRelease } from './release.ts';
+import { ServingSnapshot } from './serving-snapshot.ts';
+import { type Accepted, PolicySnapshots } from './snapshots.ts';
+import { denial, type Verdict } from './verdict.ts';
 
 export interface PolicyEngineOptions {
-  /** Bundle root: holds `outwork/`, `data/`, `schemas/` and `dist/`. */
+  /** Bundle root: holds `outwork/`, `data/`, `schemas/`, `cases/` and `dist/`. */
   readonly dir: string;
+  /** Rules and data of the installation's own, compiled in; `dist/` is there then. */
+  readonly siteDir?: string | undefined;
+  /** Where accepted snapshots are kept over a restart; without it each start takes what is on disk. */
+  readonly stateDir?: string | undefined;
+  /** Only what this Ed25519 key (SPKI PEM) has signed is loaded, each time under a higher version. */
+  readonly publicKey?: string | undefined;
   readonly clock: Clock;
   /** Milliseconds between two looks at the files. */
   readonly pollMs: number;
-  /** Receives `policy.loaded` and `policy.reload_failed`. */
+  /** Receives `policy.loaded`, `policy.widened`, `policy.rolled_back` and `policy.reload_failed`. */
   readonly onEvent: (event: NewEvent) => void;
+  /** The newest recorded decisions, which a change is replayed over before it is live. */
+  readonly recent?: () => Promise<readonly DecisionRow[]>;
+  /** Runs the tests of what is on disk before it is applied by hand. @throws PolicyError `policy_test_failed` */
+  readonly test?: (serving: ServingSnapshot) => Promise<void>;
   /** Default and most: `SAFETY.policyDeadlineMs`. */
   readonly deadlineMs?: number;
   /** Default and most: `SAFETY.policyMemoryBytes`. */
   readonly memoryBytes?: number;
 }
 
-export interface ReloadingPolicyEngine extends PolicyEngine {
+export interface ReloadingPolicyEngine extends PolicyEngine, PolicyControl {
   /** Looks at the files now instead of at the next poll; resolves when what is on disk runs, or its fault is in `status()`. */
   reload(): Promise<void>;
 }
 
 /**
  * The policy engine: a compiled bundle in a worker thread, asked synchronously under a deadline, with a second worker that stands by.
+ * What is on disk runs once it has passed the gates: form, exact file set, signature, version, floor, and a replay that finds nothing it
+ * allows which what runs does not. Else what ran goes on, also over a restart.
  *
- * @throws PolicyError `policy_stale` `policy_malformed` when the first load fails: without policy there is no kernel
+ * @throws PolicyError when the first load fails and no snapshot was accepted before: without policy there is no kernel
  */
 export async function createPolicyEngine(options: PolicyEngineOptions): Promise<ReloadingPolicyEngine> {
   const engine = new WasmPolicyEngine(options);
@@ -43,72 +57,110 @@ export async function createPolicyEngine(options: PolicyEngineOptions): Promise<
   return engine;
 }
 
-interface Snapshot {
-  readonly bundle: Bundle;
-  readonly module: WebAssembly.Module;
+/** A change that a person asked for, by name; a poll asks for none. */
+interface LoadRequest {
+  readonly byHand?: boolean;
+  readonly widenBy?: string | undefined;
 }
 
 class WasmPolicyEngine implements ReloadingPolicyEngine {
   readonly #options: PolicyEngineOptions;
-  readonly #deadlineMs: number;
-  readonly #memoryBytes: number;
-  #snapshot: Snapshot | undefined;
-  #current: PolicyWorker | undefined;
-  #spare: PolicyWorker | undefined;
+  readonly #snapshots: PolicySnapshots | undefined;
+  #serving: ServingSnapshot | undefined;
+  #accepted: Accepted | undefined;
   #loadedAtMs = 0;
   #fault: string | undefined;
   /** What the files looked like at the last load, good or bad. */
   #signature = '';
   /** What they looked like at the last poll, when that was new. */
   #candidate = '';
-  #reloading: Promise<void> = Promise.resolve();
+  #work: Promise<unknown> = Promise.resolve();
   #stopPolling: () => void = () => undefined;
   #closed = false;
 
   constructor(options: PolicyEngineOptions) {
     this.#options = options;
-    this.#deadlineMs = Math.min(options.deadlineMs ?? SAFETY.policyDeadlineMs, SAFETY.policyDeadlineMs);
-    this.#memoryBytes = Math.min(options.memoryBytes ?? SAFETY.policyMemoryBytes, SAFETY.policyMemoryBytes);
+    this.#snapshots = options.stateDir === undefined ? undefined : new PolicySnapshots(options.stateDir);
   }
 
   async start(): Promise<void> {
-    this.#signature = await bundleSignature(this.#options.dir).catch(() => '');
-    await this.#adopt(await loadBundle(this.#options.dir));
+    this.#signature = await this.#look().catch(() => '');
+    this.#accepted = await this.#snapshots?.accepted();
+    if (this.#accepted === undefined || this.#snapshots === undefined) await this.#load({});
+    else {
+      const bundle = await this.#snapshots.load(this.#accepted.snapshot);
+      this.#serve(await this.#startServing(bundle));
+      await this.#reload();
+    }
     this.#poll();
   }
 
   decide(input: PolicyInput): Decision {
     const begun = performance.now();
-    const digests = this.#snapshot?.bundle.digests ?? { rules: '', data: '' };
-    const verdict = this.#verdict(input);
-    return { ...verdict, digests, durationUs: Math.round((performance.now() - begun) * 1000) };
+    const serving = this.#serving;
+    const verdict = this.#verdict(serving, input);
+    return {
+      ...verdict,
+      digests: serving?.bundle.digests ?? { rules: '', data: '' },
+      durationUs: Math.round((performance.now() - begun) * 1000),
+    };
   }
 
   status(): PolicyStatus {
+    const bundle = this.#serving?.bundle;
     return {
-      ready: this.#current !== undefined,
-      digests: this.#snapshot?.bundle.digests ?? { rules: '', data: '' },
+      ready: this.#serving?.ready ?? false,
+      digests: bundle?.digests ?? { rules: '', data: '' },
       loadedAtMs: this.#loadedAtMs,
       reloadFault: this.#fault,
+      ageMs: this.#options.clock.now() - this.#loadedAtMs,
+      ...(bundle === undefined ? {} : { snapshot: bundle.snapshot }),
     };
   }
 
   reload(): Promise<void> {
-    this.#reloading = this.#reloading.then(() => this.#load());
-    return this.#reloading;
+    return this.#inOrder(() => this.#reload());
+  }
+
+  apply({ widenBy }: { readonly widenBy?: string }): Promise<PolicyChange> {
+    return this.#inOrder(async () => {
+      const change = await this.#load({ byHand: true, widenBy });
+      this.#fault = undefined;
+      return change;
+    });
+  }
+
+  rollBack({ digest, by }: { readonly digest: string; readonly by: string }): Promise<PolicyChange> {
+    return this.#inOrder(async () => {
+      const snapshots = this.#snapshots;
+      const from = this.#serving?.bundle;
+      if (snapshots === undefined || from === undefined) throw new PolicyError('policy_not_ready', 'No earlier snapshots are kept here.');
+      const bundle = await snapshots.load(await snapshots.find(digest));
+      if (bundle.snapshot === from.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
+      const serving = await this.#startServing(bundle);
+      const flips = await this.#gates(serving);
+      const onDisk = await loadBundle(this.#options.dir, this.#options.siteDir).catch(() => undefined);
+      await this.#adopt(serving, { held: onDisk?.snapshot ?? from.snapshot });
+      this.#fault = ROLLED_BACK;
+      this.#options.onEvent({ type: 'policy.rolled_back', data: { by, from: from.snapshot, to: bundle.snapshot } });
+      return { ...changeOf(bundle), changed: true, flips };
+    });
+  }
+
+  async snapshots(): Promise<readonly KnownSnapshot[]> {
+    return (await this.#snapshots?.list()) ?? [];
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#stopPolling();
-    await this.#reloading;
-    const workers = [this.#current, this.#spare];
-    this.#current = undefined;
-    this.#spare = undefined;
-    await Promise.all(workers.map((worker) => worker?.terminate()));
+    await this.#work;
+    const serving = this.#serving;
+    this.#serving = undefined;
+    await serving?.close();
   }
 
-  #verdict(input: PolicyInput): Verdict {
+  #verdict(serving: ServingSnapshot | undefined, input: PolicyInput): Verdict {
     try {
       const fault = inputFault(input);
       if (fault !== undefined) return denial('input_out_of_bounds', `Policy was not asked: ${fault}.`);
@@ -116,101 +168,119 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       if (Buffer.byteLength(text) > SAFETY.policyInputBytes) {
         return denial('input_out_of_bounds', `Policy was not asked: the input is larger than ${SAFETY.policyInputBytes} bytes.`);
       }
-      const worker = this.#current;
-      if (worker === undefined) return denial('policy_not_ready', 'Policy is being loaded; ask again.');
-      const evaluation = worker.evaluate(text, this.#deadlineMs);
-      if (evaluation.outcome === 'answer') return readVerdict(evaluation.text);
-      this.#discard(worker);
-      return denialOf(evaluation, this.#deadlineMs);
+      return serving?.ask(text) ?? denial('policy_not_ready', 'Policy is being loaded; ask again.');
     } catch (error) {
       return denial('policy_malformed', `Policy could not be asked: ${(error as Error).message}`);
     }
   }
 
-  /** Takes an unfit worker out; the one that stands by serves from now on, if there is one. */
-  #discard(worker: PolicyWorker): void {
-    void worker.terminate();
-    if (this.#spare === worker) this.#spare = undefined;
-    else if (this.#current === worker) {
-      this.#current = this.#spare;
-      this.#spare = undefined;
-    } else return;
-    void this.#refill();
+  /** One change at a time. */
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#work.then(work);
+    this.#work = done.catch(() => undefined);
+    return done;
   }
 
-  /** Starts one worker of the present snapshot for the place that is empty. */
-  async #refill(): Promise<void> {
-    const snapshot = this.#snapshot;
-    if (snapshot === undefined || this.#closed) return;
-    try {
-      const worker = await this.#startWorker(snapshot);
-      if (this.#closed || this.#snapshot !== snapshot || (this.#current !== undefined && this.#spare !== undefined))
-        await worker.terminate();
-      else if (this.#current === undefined) this.#current = worker;
-      else this.#spare = worker;
-    } catch {
-      // It did start before: this machine lacks something just now.
-      this.#options.clock.after(this.#options.pollMs, () => void this.#refill());
-    }
-  }
-
-  async #startWorker({ bundle, module }: Snapshot): Promise<PolicyWorker> {
-    const worker = await PolicyWorker.start({
-      module,
-      dataJson: bundle.dataJson,
-      entrypoint: ENTRYPOINT,
-      memoryBytes: this.#memoryBytes,
-      warmUp: warmUpInputs(),
-      clock: this.#options.clock,
-    });
-    worker.onEnd(() => this.#discard(worker));
-    return worker;
-  }
-
-  /** Makes a bundle the one that decides, at one moment, after two workers have loaded it. */
-  async #adopt(bundle: Bundle): Promise<void> {
-    const snapshot = { bundle, module: await compile(bundle.wasm) };
-    const started = await Promise.allSettled([this.#startWorker(snapshot), this.#startWorker(snapshot)]);
-    const workers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    const refused = started.find((one) => one.status === 'rejected');
-    if (refused !== undefined || this.#closed) {
-      await Promise.all(workers.map((worker) => worker.terminate()));
-      if (refused !== undefined) throw refused.reason;
-      return;
-    }
-    const old = [this.#current, this.#spare];
-    this.#snapshot = snapshot;
-    [this.#current, this.#spare] = workers;
-    this.#loadedAtMs = this.#options.clock.now();
-    for (const worker of old) void worker?.terminate();
-    this.#options.onEvent({ type: 'policy.loaded', data: { ...bundle.digests } });
-  }
-
-  async #load(): Promise<void> {
+  async #reload(): Promise<void> {
     if (this.#closed) return;
     try {
-      this.#signature = await bundleSignature(this.#options.dir);
-      const bundle = await loadBundle(this.#options.dir);
-      const running = this.#snapshot?.bundle.digests;
-      if (bundle.digests.rules !== running?.rules || bundle.digests.data !== running.data) await this.#adopt(bundle);
+      await this.#load({});
       this.#fault = undefined;
     } catch (error) {
       const { code, message } = error as OutworkError;
       this.#fault = message;
-      this.#options.onEvent({ type: 'policy.reload_failed', data: { code: code ?? 'policy_malformed', message } });
+      if (code !== 'policy_rolled_back')
+        this.#options.onEvent({ type: 'policy.reload_failed', data: { code: code ?? 'policy_malformed', message } });
     }
+  }
+
+  /** What is on disk through every gate, and then it runs. @throws PolicyError; what ran goes on */
+  async #load(request: LoadRequest): Promise<PolicyChange> {
+    const { dir, siteDir, publicKey } = this.#options;
+    if (this.#serving !== undefined || request.byHand === true) this.#signature = await this.#look();
+    const bundle = await loadBundle(dir, siteDir);
+    const running = this.#serving?.bundle;
+    if (bundle.snapshot === running?.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
+    if (request.byHand !== true && bundle.snapshot === this.#accepted?.held) throw new PolicyError('policy_rolled_back', ROLLED_BACK);
+    if (publicKey !== undefined) await verifyRelease(bundle, publicKey);
+    requireVersion(bundle, this.#accepted?.highest ?? running?.digests.version ?? 0, publicKey !== undefined);
+    const serving = await this.#startServing(bundle);
+    try {
+      if (request.byHand === true) await this.#options.test?.(serving);
+      const flips = await this.#gates(serving);
+      if (request.widenBy === undefined) refuseWidening(flips);
+      await this.#adopt(serving, {});
+      if (request.widenBy !== undefined) this.#sayWidened(request.widenBy, running, bundle, flips);
+      return { ...changeOf(bundle), changed: true, flips };
+    } catch (error) {
+      if (this.#serving !== serving) await serving.close();
+      throw error;
+    }
+  }
+
+  /** Floor, then the replay against what runs. */
+  async #gates(next: ServingSnapshot): Promise<Flip[]> {
+    requireFloor(next.bundle, (text) => next.ask(text));
+    const now = this.#serving;
+    if (now === undefined) return [];
+    const recorded = recordedQuestions((await this.#options.recent?.()) ?? []);
+    const questions = [...fixedQuestions(now.bundle, next.bundle), ...recorded];
+    return findFlips(
+      questions,
+      (text) => now.ask(text),
+      (text) => next.ask(text),
+      now.bundle.digests,
+    );
+  }
+
+  #startServing(bundle: Bundle): Promise<ServingSnapshot> {
+    const { clock, pollMs, deadlineMs = SAFETY.policyDeadlineMs, memoryBytes = SAFETY.policyMemoryBytes } = this.#options;
+    return ServingSnapshot.start(bundle, {
+      clock,
+      retryMs: pollMs,
+      deadlineMs: Math.min(deadlineMs, SAFETY.policyDeadlineMs),
+      memoryBytes: Math.min(memoryBytes, SAFETY.policyMemoryBytes),
+    });
+  }
+
+  /** Makes a snapshot the one that decides, at one moment, once it is remembered. */
+  async #adopt(serving: ServingSnapshot, change: { readonly held?: string }): Promise<void> {
+    const { bundle } = serving;
+    await this.#snapshots?.accept(bundle, this.#options.clock.now(), change);
+    const highest = Math.max(this.#accepted?.highest ?? 0, bundle.digests.version);
+    this.#accepted = { snapshot: bundle.snapshot, highest, held: change.held };
+    this.#serve(serving);
+  }
+
+  #serve(serving: ServingSnapshot): void {
+    const old = this.#serving;
+    this.#serving = serving;
+    this.#loadedAtMs = this.#options.clock.now();
+    void old?.close();
+    this.#options.onEvent({ type: 'policy.loaded', data: { ...serving.bundle.digests } });
+  }
+
+  #sayWidened(by: string, from: Bundle | undefined, to: Bundle, flips: readonly Flip[]): void {
+    const looser = flips.filter((flip) => flip.looser).map(({ of, before, after }) => ({ of, before, after }));
+    if (looser.length === 0) return;
+    const data = { by, from: from?.snapshot ?? '', to: to.snapshot, flips: looser.length, first: looser.slice(0, 20) };
+    this.#options.onEvent({ type: 'policy.widened', data });
+  }
+
+  #look(): Promise<string> {
+    return bundleSignature(this.#options.dir, this.#options.siteDir);
   }
 
   #poll(): void {
     if (this.#closed) return;
     this.#stopPolling = this.#options.clock.after(this.#options.pollMs, () => {
-      void this.#look().finally(() => this.#poll());
+      void this.#lookAgain().finally(() => this.#poll());
     });
   }
 
   /** Loads what has changed since the last load once two looks in a row saw the same: a file that is being written is not read. */
-  async #look(): Promise<void> {
-    const seen = await bundleSignature(this.#options.dir).catch(() => 'unreadable');
+  async #lookAgain(): Promise<void> {
+    const seen = await this.#look().catch(() => 'unreadable');
     if (seen === this.#signature) return;
     const settled = seen === this.#candidate;
     this.#candidate = seen;
@@ -218,27 +288,15 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   }
 }
 
-async function compile(wasm: Uint8Array): Promise<WebAssembly.Module> {
-  try {
-    const module = await WebAssembly.compile(Uint8Array.from(wasm));
-    const wanted = hostFunctions(module);
-    if (wanted.length === 0) return module;
-    throw new PolicyError('policy_malformed', `The compiled policy needs functions of its host: ${wanted.join(', ')}`);
-  } catch (error) {
-    if (error instanceof PolicyError) throw error;
-    throw new PolicyError('policy_malformed', `The compiled policy is no such thing: ${(error as Error).message}`, { cause: error });
-  }
-}
+const ROLLED_BACK = 'What is on disk was rolled back from; it stays out until it changes or is applied.';
 
-function denialOf(evaluation: Exclude<Evaluation, { outcome: 'answer' }>, deadlineMs: number): Verdict {
-  switch (evaluation.outcome) {
-    case 'timeout':
-      return denial('policy_timeout', `Policy took longer than ${deadlineMs} ms.`);
-    case 'memory':
-      return denial('policy_memory', 'Policy needed more memory than it may have.');
-    case 'answer_too_large':
-      return denial('policy_malformed', 'The decision document is too large.');
-    case 'trap':
-      return denial('policy_trap', 'Policy stopped with an error.');
+const changeOf = ({ digests, snapshot }: Bundle) => ({ digests, snapshot });
+
+/** A version never falls; where changes are signed each raises it, so that an old signature cannot be used again. */
+function requireVersion({ digests }: Bundle, highest: number, signed: boolean): void {
+  const wanted = signed ? highest + 1 : highest;
+  if (highest > 0 && digests.version < wanted) {
+    const message = `data/release.yaml states version ${digests.version}; version ${highest} was accepted, so at least ${wanted} is needed.`;
+    throw new PolicyError('policy_version', message);
   }
 }

@@ -2,11 +2,13 @@
 # title: The decision
 # description: |
 #   One document per question of the kernel. deny beats ask, ask beats allow, and what no rule allows is denied. A kind of
-#   question is a folder below this one; it offers deny, ask, allow and obligations.
+#   question is a folder below this one; it offers deny, ask, allow and obligations. `site` adds what the installation's own rules say.
 package outwork
 
+import data.outwork.approval
 import data.outwork.call
 import data.outwork.placement
+import data.outwork.site
 
 # METADATA
 # title: What the kernel asks for
@@ -42,10 +44,19 @@ _deny contains reason if {
 	some reason in placement.deny
 }
 
+_deny contains reason if {
+	input.kind == "approval"
+	some reason in approval.deny
+}
+
+_deny contains reason if some reason in site.deny
+
 _ask contains reason if {
 	input.kind == "call"
 	some reason in call.ask
 }
+
+_ask contains reason if some reason in site.ask
 
 _allow contains reason if {
 	input.kind == "call"
@@ -57,7 +68,14 @@ _allow contains reason if {
 	some reason in placement.allow
 }
 
+_allow contains reason if {
+	input.kind == "approval"
+	some reason in approval.allow
+}
+
 _obligations contains obligation if {
 	input.kind == "call"
 	some obligation in call.obligations
 }
+
+_obligations contains obligation if some obligation in site.obligations

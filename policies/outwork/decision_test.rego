@@ -11,6 +11,7 @@ _settings := {
 		"limits": {"shell.exec": {"wall_ms": 5}, "fs.read": {"output_bytes": 7}},
 	},
 	"effects": {"plain_env": [], "programs": {}},
+	"strictness": {"level": "strict"},
 	"placement": {"allowed": ["disposable-per-run"], "own_harnesses": [], "reviewed": []},
 }
 
@@ -89,4 +90,47 @@ test_fail_what_no_rule_knows_is_denied[note] if {
 test_fail_without_data_everything_is_denied if {
 	decision := outwork.decision with input as _shell(["make"]) with data.settings as {}
 	decision.effect == "deny"
+}
+
+test_success_approval if {
+	question := {"kind": "approval", "answer": "approve", "actor": {"user": "ada"}, "approver": {"user": "bob", "roles": ["approver"]}}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "allow"
+	_codes(decision) == {"approver_answers"}
+}
+
+test_fail_approval_of_ones_own if {
+	question := {"kind": "approval", "answer": "approve", "actor": {"user": "ada"}, "approver": {"user": "ada", "roles": ["approver"]}}
+	decision := outwork.decision with input as question with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"self_approval"}
+}
+
+_site_says(rules) := decision if {
+	decision := outwork.decision with input as _shell(["make"]) with data.settings as _settings with data.site as {"call": rules}
+}
+
+test_fail_site_denies if {
+	decision := _site_says({"deny": [{"code": "site_says_no", "message": "No."}]})
+	decision.effect == "deny"
+	_codes(decision) == {"site_says_no"}
+}
+
+test_success_site_asks if {
+	decision := _site_says({"ask": [{"code": "site_asks_first", "message": "First ask."}]})
+	decision.effect == "ask"
+}
+
+test_success_site_obliges if {
+	decision := _site_says({"obligations": [{"kind": "output_limit", "bytes": 9}]})
+	decision.effect == "allow"
+	{"kind": "output_limit", "bytes": 9} in decision.obligations
+}
+
+test_fail_site_cannot_allow if {
+	rules := {"call": {"allow": [{"code": "x", "message": "X."}]}}
+	question := {"kind": "call", "capability": "fs.write", "caller": "executor"}
+	decision := outwork.decision with input as question with data.settings as _settings with data.site as rules
+	decision.effect == "deny"
+	_codes(decision) == {"no_rule_allows"}
 }

@@ -106,7 +106,8 @@ describe('Y3 data is reloaded without a restart, and only when it is good', () =
     for (let round = 0; round < 4; round += 1) {
       await deny(dir, round % 2 === 0 ? '[curl]' : '[]');
       let loading = true;
-      const reloaded = engine.reload().finally(() => {
+      const change = round % 2 === 0 ? engine.reload() : engine.apply({ widenBy: 'paula' });
+      const reloaded = change.finally(() => {
         loading = false;
       });
       while (loading) {
@@ -125,14 +126,23 @@ describe('Y3 data is reloaded without a restart, and only when it is good', () =
 describe('rules, module and manifest belong together', () => {
   const RULE = ['outwork', 'placement', 'harness.rego'];
 
+  /** Denies foreign harnesses in one placement more. */
+  const narrow = async (path: string) => {
+    const text = await readFile(path, 'utf8');
+    await writeFile(
+      path,
+      text.replace('input.placement == "host-loop-shell"', 'input.placement in {"disposable-per-run", "host-loop-shell"}'),
+    );
+  };
+
   test('an engine does not start on rules that were changed and not built (control: built, it starts)', async () => {
     const dir = await copyOfShipped();
     const path = join(dir, ...RULE);
-    await writeFile(path, (await readFile(path, 'utf8')).replace('"host-loop-shell"', '"disposable-per-run"'));
+    await narrow(path);
     await expect(startEngine(dir)).rejects.toMatchObject({ code: 'policy_stale', hint: 'outwork policy build' });
     await buildPolicy(dir);
     const { engine } = await startEngine(dir);
-    expect(engine.decide(placementInput({ harness: 'acme' })).effect).toBe('allow');
+    expect(engine.decide(placementInput({ harness: 'acme', placement: 'persistent-per-user' })).effect).toBe('allow');
     expect(engine.decide(placementInput({ harness: 'acme', placement: 'disposable-per-run' })).effect).toBe('deny');
   });
 
@@ -172,15 +182,15 @@ describe('rules, module and manifest belong together', () => {
     const dir = await copyOfShipped();
     const { engine, clock } = await startEngine(dir);
     const path = join(dir, ...RULE);
-    await writeFile(path, (await readFile(path, 'utf8')).replace('"host-loop-shell"', '"disposable-per-run"'));
+    await narrow(path);
     await clock.poll();
     await clock.poll();
     expect(engine.status().reloadFault).toContain('not those');
-    expect(engine.decide(placementInput({ harness: 'acme' })).effect).toBe('deny');
+    expect(engine.decide(placementInput({ harness: 'acme', placement: 'disposable-per-run' })).effect).toBe('allow');
     await buildPolicy(dir);
     await clock.poll();
     await clock.poll();
     expect(engine.status().reloadFault).toBeUndefined();
-    expect(engine.decide(placementInput({ harness: 'acme' })).effect).toBe('allow');
+    expect(engine.decide(placementInput({ harness: 'acme', placement: 'disposable-per-run' })).effect).toBe('deny');
   });
 });

@@ -5,6 +5,7 @@
 #   - input: schema.input.call
 #   - data.settings.call: schema.settings.call
 #   - data.settings.effects: schema.settings.effects
+#   - data.settings.strictness: schema.settings.strictness
 package outwork.call
 
 # METADATA

@@ -1,0 +1,111 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { PolicyError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { Flip } from '../../core/policy/control.ts';
+import { isLooser, type Outcome } from '../../core/policy/looseness.ts';
+import type { PolicyDigests, PolicyInput } from '../../core/policy/types.ts';
+import type { DecisionRow } from '../../core/ports/store.ts';
+import type { Bundle } from './bundle.ts';
+import { toRegoInput } from './marshal.ts';
+import { probeInputs } from './probe-inputs.ts';
+import type { Verdict } from './verdict.ts';
+
+/** Answers one question, given as JSON of its Rego form. */
+export type Ask = (text: string) => Verdict;
+
+/** A question that was or could be asked. */
+export interface Question {
+  readonly of: string;
+  readonly kind: string;
+  readonly text: string;
+  readonly about: Json;
+  /** What was decided, when that is known, and by which snapshot. */
+  readonly decided?: Outcome & { readonly digests: PolicyDigests };
+}
+
+/** Questions are asked in slices, so that decisions go on meanwhile. */
+const SLICE = 25;
+
+/** Rows that must hold under any data. @throws PolicyError `policy_floor` naming the first that does not */
+export function requireFloor(bundle: Bundle, ask: Ask): void {
+  for (const { kind, note, input, effect } of bundle.cases.filter((row) => row.floor && row.settings === undefined)) {
+    const verdict = ask(JSON.stringify(input));
+    if (verdict.effect === effect) continue;
+    throw new PolicyError('policy_floor', `${kind}: ${note}: must be ${effect} whatever the data says, and is ${verdict.effect}.`);
+  }
+}
+
+/** Table rows and probes, for the change from one bundle to another. */
+export function fixedQuestions(now: Bundle, next: Bundle): readonly Question[] {
+  const rows = [...now.cases, ...next.cases].filter(({ settings }) => settings === undefined);
+  const questions = [
+    ...rows.map(({ kind, note, input }) => question(note, kind, input)),
+    ...probeInputs(settingsOf(now), settingsOf(next)).map(({ note, input }) => question(note, String(input.kind), input)),
+  ];
+  return [...new Map(questions.map((one) => [one.text, one])).values()];
+}
+
+/** Recorded decisions whose question was kept. */
+export function recordedQuestions(rows: readonly DecisionRow[]): readonly Question[] {
+  return rows.flatMap(({ id, kind, input, decision }) =>
+    input === undefined ? [] : [{ ...question(id, kind, safeRegoInput(input)), decided: decision }],
+  );
+}
+
+/** What `next` answers differently from `now`; the order is that of the questions. */
+export async function findFlips(questions: readonly Question[], now: Ask, next: Ask, running: PolicyDigests | undefined): Promise<Flip[]> {
+  const flips: Flip[] = [];
+  for (const [at, { of, kind, text, about, decided }] of questions.entries()) {
+    if (at % SLICE === SLICE - 1) await turn();
+    const sameSnapshot = decided !== undefined && running !== undefined && sameDigests(decided.digests, running);
+    const before: Outcome = sameSnapshot ? decided : now(text);
+    const after = next(text);
+    const looser = isLooser(before, after);
+    if (!looser && !isLooser(after, before)) continue;
+    flips.push({ of, kind, before: before.effect, after: after.effect, looser, codes: after.reasons.map(({ code }) => code), about });
+  }
+  return flips;
+}
+
+/** @throws PolicyError `policy_widening`, with the first few flips in its message */
+export function refuseWidening(flips: readonly Flip[]): void {
+  const looser = flips.filter((flip) => flip.looser);
+  if (looser.length === 0) return;
+  const shown = looser
+    .slice(0, 3)
+    .map(({ of, before, after }) => `${of}: ${before} → ${before === after ? `${after}, less bound` : after}`);
+  const more = looser.length > 3 ? `; and ${looser.length - 3} more` : '';
+  throw new PolicyError('policy_widening', `What is on disk allows more than what runs: ${shown.join('; ')}${more}.`, {
+    hint: 'outwork policy replay, then outwork policy apply --allow-widening --user NAME',
+  });
+}
+
+const sameDigests = (a: PolicyDigests, b: PolicyDigests): boolean => a.rules === b.rules && a.data === b.data;
+
+const settingsOf = (bundle: Bundle): unknown => (JSON.parse(bundle.dataJson) as { settings: unknown }).settings;
+
+/** A question recorded under another contract is shown as it was. */
+function safeRegoInput(input: PolicyInput): Readonly<Record<string, unknown>> {
+  try {
+    return toRegoInput(input);
+  } catch {
+    return input as unknown as Readonly<Record<string, unknown>>;
+  }
+}
+
+const question = (of: string, kind: string, input: Readonly<Record<string, unknown>>): Question => ({
+  of,
+  kind,
+  text: JSON.stringify(input),
+  about: aboutOf(input),
+});
+
+/** What was asked, in a few words: the capability or placement, and the command when there is one. */
+function aboutOf(input: Readonly<Record<string, unknown>>): Json {
+  const { capability, placement, answer, args, kind } = input as Record<string, string | undefined> & {
+    args?: { argv?: readonly string[] };
+  };
+  const what = kind === 'call' ? capability : (answer ?? placement);
+  const argv = (args as { argv?: readonly string[] } | undefined)?.argv;
+  return Array.isArray(argv) ? `${what} ${argv.join(' ')}`.slice(0, 120) : (what ?? kind ?? '');
+}

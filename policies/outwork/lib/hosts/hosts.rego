@@ -1,0 +1,85 @@
+# METADATA
+# title: Host names, compared by label
+# description: |
+#   The only way in which a rule compares hosts. A name that is not well formed has no canonical form and matches nothing, so doubt never
+#   allows. Use `listed` for lists that may be long: it looks a name up, however many entries there are.
+package outwork.lib.hosts
+
+# METADATA
+# title: The one form of a host name
+# description: |
+#   Lower case, without one trailing dot. Undefined for empty labels, ports, brackets, and for everything that some resolver reads as a
+#   number (`2130706433`, `0x7f.1`, `0177.0.0.1`) unless it is a plain dotted quad.
+canonical(text) := name if {
+	name := trim_suffix(lower(text), ".")
+	regex.match(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`, name)
+	count(name) <= 253
+	not _reads_as_number(name)
+}
+
+canonical(text) := name if {
+	name := trim_suffix(text, ".")
+	regex.match(`^(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}$`, name)
+}
+
+# METADATA
+# title: A pattern that may stand in a list of hosts
+# description: |
+#   A name in its canonical form, or `*.` before one of at least two labels. `*`, `*.com` and `*.co.uk` are none: they name what anybody
+#   can register.
+pattern(text) if canonical(text) == text
+
+pattern(text) if {
+	_wildcard(text)
+	rest := trim_prefix(text, "*.")
+	canonical(rest) == rest
+	labels := split(rest, ".")
+	count(labels) > 1
+	not _registry(labels)
+}
+
+# METADATA
+# title: A host that a pattern names
+# description: "`*.example.com` names every host with at least one more label; not example.com itself."
+matches(text, host) if {
+	pattern(text)
+	not _wildcard(text)
+	canonical(host) == text
+}
+
+matches(text, host) if {
+	pattern(text)
+	_wildcard(text)
+	endswith(canonical(host), trim_prefix(text, "*"))
+}
+
+# METADATA
+# title: A host that is in a list
+# description: "The list is an object whose keys are patterns; its size does not matter. Returns the value of the entry."
+listed(entries, host) := entries[canonical(host)]
+
+listed(entries, host) := value if {
+	labels := split(canonical(host), ".")
+	object.get(entries, canonical(host), null) == null
+	last := count(labels) - 1
+
+	# The longest pattern speaks.
+	found := [entry |
+		some from in numbers.range(1, last)
+		name := concat("", ["*.", concat(".", array.slice(labels, from, last + 1))])
+		pattern(name)
+		entry := entries[name]
+	]
+	value := found[0]
+}
+
+_wildcard(text) if startswith(text, "*.")
+
+_reads_as_number(name) if regex.match(`(^|\.)([0-9]+|0x[0-9a-f]*)$`, name)
+
+# Second levels under which country registries sell names.
+_registry(labels) if {
+	count(labels) == 2
+	count(labels[1]) == 2
+	labels[0] in {"ac", "co", "com", "edu", "go", "gob", "gov", "gv", "ltd", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
+}
