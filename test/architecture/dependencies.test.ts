@@ -13,7 +13,6 @@ const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {};
 /** What no file of ours imports, and why it is a dependency all the same. */
 const NOT_IMPORTED: Readonly<Record<string, string>> = {
   'reflect-metadata': 'inversify asks the program that uses it to bring one',
-  'pino-pretty': 'pino loads it by name as its transport',
 };
 
 const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;

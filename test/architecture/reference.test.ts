@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { declaration, errorClasses, keyComments } from './doc-comments.ts';
+import { metrics, withMetrics } from './metrics-list.ts';
 import { REFERENCE_FILE, renderReference } from './reference.ts';
 import { read } from './sources.ts';
 
 describe('the reference', () => {
-  it('is what the sources say today; `npm run docs` writes it', () => {
-    expect(read(REFERENCE_FILE)).toBe(renderReference());
+  it('is what the sources say today; `npm run docs` writes it', async () => {
+    expect(read(REFERENCE_FILE)).toBe(await renderReference());
+  });
+
+  it('README names every metric; `npm run docs` writes the names', async () => {
+    const all = await metrics();
+    expect(all.length).toBeGreaterThan(10);
+    expect(read('README.md')).toBe(withMetrics(read('README.md'), all));
+    expect(withMetrics(read('README.md'), all.slice(1))).not.toBe(read('README.md'));
   });
 
   it('names every error class of core with its codes', () => {

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { ROUTES, type Route } from '../../adapters/api/http/routes.ts';
 import { EXIT, exitCodeOf } from '../../adapters/cli/exit-code.ts';
 import { buildProgram } from '../../adapters/cli/program.ts';
 import { renderReport } from '../../adapters/compare/report.ts';
@@ -11,6 +12,7 @@ import * as errors from '../../core/errors.ts';
 import { EVENT_TYPES } from '../../core/events.ts';
 import { SAFETY } from '../../core/limits.ts';
 import { declaration, errorClasses, keyComments } from './doc-comments.ts';
+import { metrics, withMetrics } from './metrics-list.ts';
 import { readSample, SAMPLE_REPORT, withSample } from './sample.ts';
 import { ROOT, read } from './sources.ts';
 
@@ -34,7 +36,7 @@ const SPOKEN_DEFAULT: Readonly<Record<string, string>> = {
 };
 
 /** The tables of everything that has a name, from the code that defines it. */
-export function renderReference(): string {
+export async function renderReference(): Promise<string> {
   return `# Reference
 
 Written by \`npm run docs\` from the sources; a test fails when it is old.
@@ -69,6 +71,26 @@ ${table(['limit', 'value', 'what it bounds'], safetyLimits())}
 ${table(
   ['event', 'when'],
   Object.entries(EVENT_TYPES).map(([type, when]) => [code(type), when]),
+)}
+
+## HTTP API
+
+What \`outwork serve\` answers. Whom a request acts for comes from its bearer token alone (\`outwork user token\`); \`GET /openapi.json\` has the whole description.
+
+${table(
+  ['request', 'does', 'roles'],
+  Object.values(ROUTES as Readonly<Record<string, Route>>).map(({ method, path, summary, roles }) => [
+    code(`${method} ${path}`),
+    summary,
+    roles === 'anyone' ? 'no token' : roles.join(', '),
+  ]),
+)}
+
+## Metrics
+
+${table(
+  ['metric', 'type', 'what it counts'],
+  (await metrics()).map(({ name, type, help }) => [code(name), type, help]),
 )}
 
 ## Errors
@@ -165,7 +187,7 @@ function makeError(name: string, errorCode: string): unknown {
 }
 
 if (import.meta.main) {
-  writeFileSync(join(ROOT, REFERENCE_FILE), renderReference());
+  writeFileSync(join(ROOT, REFERENCE_FILE), await renderReference());
   writeFileSync(join(ROOT, SAMPLE_REPORT), renderReport(readSample()));
-  writeFileSync(join(ROOT, 'README.md'), withSample(read('README.md')));
+  writeFileSync(join(ROOT, 'README.md'), withMetrics(withSample(read('README.md')), await metrics()));
 }
