@@ -221,8 +221,10 @@ export const runKey = (run: string): string => `run\0${run}`;
 
 /** Commands and file operations in a sandbox on the kernel's behalf, for one run. */
 export const toolsOf = (sandbox: RunningSandbox, run: string): SandboxTools => ({
-  exec: (command, signal) => sandbox.channel.exec(run, command, signal),
+  exec: (command, signal, onProgress) => sandbox.channel.exec(run, command, signal, onProgress),
   file: (operation, signal) => sandbox.channel.file(operation, signal),
+  background: (operation, signal) => sandbox.channel.background(operation, signal),
+  oomKills: async () => sandbox.handle.oomKills?.(),
 });
 
 /** Tells the guest to end what the run's commands left and to forget its token. A guest that is gone holds nothing. */

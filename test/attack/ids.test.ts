@@ -1,9 +1,11 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { SECCOMP_ARGUMENTS } from '../../adapters/sandbox/bubblewrap/plan.ts';
 import { readSubIds, sliceOf } from '../../adapters/sandbox/slices.ts';
 import { type AttackStep, attackTests } from '../support/attack.ts';
 import { PEEK } from '../support/peek.ts';
-import type { TestSandbox } from '../support/sandbox-client.ts';
+import { kernelUsers, openKernel, type TestSandbox } from '../support/sandbox-client.ts';
 
 /** A program with the set-user-id bit, made by the executor where a tool has opened the way for it. */
 const plantSetuid: AttackStep = async (sandbox, { kernel, user }) => {
@@ -90,3 +92,25 @@ attackTests([
 ]);
 
 if (!existsSync('/usr/bin/perl')) throw new Error('perl is needed to try system calls');
+
+describe('the ids alone', () => {
+  for (const user of kernelUsers()) {
+    for (const [title, attempt] of [
+      ['T05 a tool is kept from guest and init when no filter is loaded', peekGuest({})],
+      ['T06 invocations are kept from each other when no filter is loaded', peekSibling(2002)],
+    ] as const) {
+      it(`${title} (${user.name})`, async () => {
+        await using kernel = await openKernel(user);
+        const result = await attempt(await kernel.start({ weakening: { without: SECCOMP_ARGUMENTS } }), { kernel, user, hostDir: '' });
+        expect(result, result.evidence).toMatchObject({ through: false });
+      });
+    }
+
+    it(`T06 control: one gid and no filter, and a sibling is traced and read (${user.name})`, async () => {
+      await using kernel = await openKernel(user);
+      const sandbox = await kernel.start({ weakening: { without: SECCOMP_ARGUMENTS } });
+      const { evidence } = await peekSibling(2001)(sandbox, { kernel, user, hostDir: '' });
+      for (const way of ['environ', 'mem', 'ptrace', 'pidfd_getfd', 'process_vm_readv']) expect(evidence.split('\n')).toContain(way);
+    });
+  }
+});

@@ -1,3 +1,4 @@
+import { SECCOMP_ARGUMENTS } from '../../adapters/sandbox/bubblewrap/plan.ts';
 import { type AttackStep, attackTests } from '../support/attack.ts';
 import { UNDYING_INIT } from '../support/sandbox-client.ts';
 import { processesOf, survivors } from '../support/sandbox-processes.ts';
@@ -52,7 +53,7 @@ attackTests([
     title: 'makes a user namespace of its own',
     actor: 'tool',
     attempt: nestNamespace,
-    control: { when: 'no limit is set', weakening: { limits: {} } },
+    control: { when: 'no limit is set and no filter is loaded', weakening: { limits: {}, without: SECCOMP_ARGUMENTS } },
   },
   {
     threat: 'T14',

@@ -177,6 +177,7 @@ export function engineConformance(
       const next = await open(user, mortal.stateDir);
       await next.sweep();
       await next.close();
+      await mortal.close();
     });
 
     it('N5 sweep ends what an earlier kernel left and removes its socket directory', async () => {
@@ -204,6 +205,7 @@ export function engineConformance(
       expect(await survivors([init, monitor])).toEqual([]);
       expect(readdirSync(join(earlier.stateDir, 's'))).toEqual([]);
       await later.close();
+      await earlier.close();
     });
 
     it('N5 sweep spares a process that has only the number of a recorded one, and the sandboxes of this kernel', async () => {

@@ -10,7 +10,7 @@ for name in maps smaps auxv stack syscall; do [ -n "$(head -c 1 /proc/$pid/$name
 for name in cwd root exe fd/0 fd/1 fd/3 ns/net ns/user; do readlink /proc/$pid/$name >/dev/null 2>&1 && echo $name; done
 ls /proc/$pid/fd /proc/$pid/fdinfo >/dev/null 2>&1 && echo fds
 perl -e '
-  my ($pid) = @ARGV; my $arm = \`uname -m\` =~ /aarch64/;
+  my $pid = $ARGV[0] + 0; my $arm = \`uname -m\` =~ /aarch64/;
   my ($ptrace, $readv) = $arm ? (117, 270) : (101, 310);
   print "ptrace\\n" if syscall($ptrace, 0x4206, $pid, 0, 0) == 0;
   my $pidfd = syscall(434, $pid, 0);

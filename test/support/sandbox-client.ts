@@ -4,6 +4,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { addSubIdsCommand, findRange, type IdMapping, type KernelUser, SLICE_GIDS } from '../../adapters/sandbox/slices.ts';
+import type { SandboxLimits } from '../../core/config.ts';
+import { delegateTo } from './delegated-group.ts';
 
 /** Takes one guard out of the engine's own plan, so that a control can show that an attack needs exactly that guard gone. */
 export interface Weakening {
@@ -38,7 +40,7 @@ export type KernelRequest =
   | { readonly op: 'evaluate'; readonly generation: string; readonly code: string }
   | { readonly op: 'stop' | 'ended' | 'usage'; readonly generation: string }
   | { readonly op: 'prepareSocketDir'; readonly socketDir: string; readonly slice: number }
-  | { readonly op: 'sweep' };
+  | { readonly op: 'sweep' | 'lookAtDisk' };
 
 /** A failure of the kernel process, with the code it had there. */
 export class KernelFailure extends Error {
@@ -88,6 +90,8 @@ export interface TestKernel extends AsyncDisposable {
   start(options?: { slice?: number; weakening?: Weakening; token?: string; paths?: { workspaceDir: string } }): Promise<TestSandbox>;
   prepareSocketDir(socketDir: string, slice: number): Promise<void>;
   sweep(): Promise<void>;
+  /** The look at quota and reserve that a timer takes otherwise. */
+  lookAtDisk(): Promise<void>;
   /** As a crash: SIGKILL to the kernel process. */
   crash(): Promise<void>;
   close(): Promise<void>;
@@ -139,14 +143,21 @@ function inheritedStdio(inherited: InheritedDescriptor | undefined): ('ignore' |
 let generations = 0;
 
 /** Starts a kernel process as `user` on a state directory of its own, or on one that an earlier kernel left. */
-export async function openKernel(user: KernelUser, stateDir = makeStateDir(user), inherited?: InheritedDescriptor): Promise<TestKernel> {
-  const child = fork(KERNEL, [stateDir, GUEST], {
+export async function openKernel(
+  user: KernelUser,
+  stateDir = makeStateDir(user),
+  inherited?: InheritedDescriptor,
+  limits: Partial<SandboxLimits> = {},
+): Promise<TestKernel> {
+  const child = fork(KERNEL, [stateDir, GUEST, JSON.stringify(limits)], {
     ...(user.uid === process.getuid?.() ? {} : { uid: user.uid, gid: Number(execFileSync('id', ['-g', user.name], { encoding: 'utf8' })) }),
     // The secret stands for the master key: the kernel has it, and nothing inside may.
     env: { PATH: process.env.PATH ?? '', OUTWORK_TEST_SECRET: 'kernel-only-secret' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inheritedStdio(inherited)],
   });
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  // Without groups of its own an ordinary user bounds no memory and no processes: it gets them as a service manager would give them.
+  const delegated = user.uid === 0 ? undefined : delegateTo(user, child.pid as number);
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let sequence = 0;
   await new Promise<void>((resolve, reject) => {
@@ -194,6 +205,7 @@ export async function openKernel(user: KernelUser, stateDir = makeStateDir(user)
     },
     prepareSocketDir: (socketDir, slice) => ask({ op: 'prepareSocketDir', socketDir, slice }),
     sweep: () => ask({ op: 'sweep' }),
+    lookAtDisk: () => ask({ op: 'lookAtDisk' }),
     async crash() {
       child.kill('SIGKILL');
       await exited;
@@ -201,6 +213,7 @@ export async function openKernel(user: KernelUser, stateDir = makeStateDir(user)
     async close() {
       if (child.connected) child.disconnect();
       await exited;
+      await delegated?.remove();
       removeStateDir(stateDir);
     },
     [Symbol.asyncDispose]: () => kernel.close(),

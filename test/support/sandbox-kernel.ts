@@ -9,6 +9,8 @@ import { createInterface } from 'node:readline';
 import { createBubblewrapEngine } from '../../adapters/sandbox/bubblewrap/engine.ts';
 import { launch } from '../../adapters/sandbox/bubblewrap/launch.ts';
 import { type SandboxPlan, STAGED } from '../../adapters/sandbox/bubblewrap/plan.ts';
+import type { SandboxLimits } from '../../core/config.ts';
+import { SANDBOX_LIMITS } from '../../core/limits.ts';
 import { systemClock } from '../../core/seams/clock.ts';
 import type { SandboxHandle, SandboxSpec } from '../../core/seams/sandbox-engine.ts';
 import type { KernelRequest, Weakening } from './sandbox-client.ts';
@@ -21,10 +23,11 @@ interface Sandbox {
   readonly lost: Promise<{ readonly error: string }>;
 }
 
-const [stateDir, guestBundle] = process.argv.slice(2) as [string, string];
+const [stateDir, guestBundle, limitsText] = process.argv.slice(2) as [string, string, string];
+const limits = { ...SANDBOX_LIMITS, ...(JSON.parse(limitsText) as Partial<SandboxLimits>) };
 // As careful users have it: what a sandbox must be able to read has its mode said.
 process.umask(0o077);
-const engine = createBubblewrapEngine({ stateDir, guestBundle, nodeBinary: process.execPath, clock: systemClock });
+const engine = createBubblewrapEngine({ stateDir, guestBundle, nodeBinary: process.execPath, clock: systemClock, limits });
 const sandboxes = new Map<string, Sandbox>();
 let sequence = 0;
 
@@ -88,6 +91,7 @@ const operations: { readonly [Name in KernelRequest['op']]: (request: Extract<Ke
   ended: async ({ generation }) => find(generation).handle.ended,
   usage: async ({ generation }) => find(generation).handle.usage(),
   sweep: () => engine.sweep(),
+  lookAtDisk: () => engine.lookAtDisk(),
   prepareSocketDir: ({ socketDir, slice }) => engine.prepareSocketDir({ socketDir, slice }),
 };
 
@@ -138,11 +142,14 @@ function find(generation: string): Sandbox {
   return sandbox;
 }
 
+/** Nobody waits any more once the test has closed the channel. */
+const answer = (message: object) => process.connected && process.send?.(message);
+
 process.on('message', ({ id, request }: { id: number; request: KernelRequest }) => {
   const operation = operations[request.op] as (request: KernelRequest) => Promise<unknown>;
   operation(request).then(
-    (value) => process.send?.({ id, value: value ?? null }),
-    (error) => process.send?.({ id, error: { code: error.code ?? 'internal', message: String(error.message) } }),
+    (value) => answer({ id, value: value ?? null }),
+    (error) => answer({ id, error: { code: error.code ?? 'internal', message: String(error.message) } }),
   );
 });
 process.on('disconnect', () => {

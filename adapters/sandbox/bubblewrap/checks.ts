@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { access, readFile, realpath } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import type { Check } from '../check.ts';
@@ -21,19 +22,67 @@ const PROGRAMS = {
 } as const;
 
 const UNSHARE_AT_LEAST = [2, 38] as const;
-const APPARMOR = '/proc/sys/kernel/apparmor_restrict_unprivileged_userns';
+/** Switches of the system kernel that keep an ordinary user from making a user namespace, the value that does, and what turns it off. */
+const USERNS_SWITCHES = [
+  {
+    file: '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
+    refusing: '1',
+    detail: 'AppArmor restricts user namespaces',
+    fix: 'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with `userns,` for unshare and bwrap',
+  },
+  {
+    file: '/proc/sys/kernel/unprivileged_userns_clone',
+    refusing: '0',
+    detail: 'user namespaces are for root only',
+    fix: 'sysctl -w kernel.unprivileged_userns_clone=1',
+  },
+  {
+    file: '/proc/sys/user/max_user_namespaces',
+    refusing: '0',
+    detail: 'no user namespace may be made',
+    fix: 'sysctl -w user.max_user_namespaces=28633',
+  },
+] as const;
 
-/** What this machine and this user must have for the bubblewrap engine; nothing is changed. */
-export async function checkBubblewrap(options: { readonly stateDir?: string } = {}): Promise<Check[]> {
-  const user = currentUser();
-  const checks = await Promise.all([
-    ...Object.entries(PROGRAMS).map(([name, debian]) => checkProgram(name, debian)),
-    checkUnshareVersion(),
-    checkSubIds(user),
-    checkUserNamespaces(),
-    ...(options.stateDir === undefined ? [] : [checkExecutable(options.stateDir)]),
+/** The machine as the checks see it; tests stand in for it. */
+export interface CheckedHost {
+  readonly user: KernelUser;
+  readonly subIds: { readonly uids: string; readonly gids: string };
+  /** Standard output of a program. @throws when it fails or is not there */
+  run(program: string, args: readonly string[]): Promise<string>;
+  /** Text of a file. @throws when it cannot be read */
+  read(file: string): Promise<string>;
+  exists(file: string): Promise<boolean>;
+  /** As realpath(3). @throws with code `ENOENT` when nothing is there */
+  resolve(path: string): Promise<string>;
+}
+
+export const checkedHost = (): CheckedHost => ({
+  user: currentUser(),
+  subIds: { uids: '/etc/subuid', gids: '/etc/subgid' },
+  run: async (program, args) => (await run(program, [...args], { env: HOST_ENV })).stdout,
+  read: (file) => readFile(file, 'utf8'),
+  exists: (file) =>
+    access(file).then(
+      () => true,
+      () => false,
+    ),
+  resolve: (path) => realpath(path),
+});
+
+/**
+ * What this machine and this user must have for the bubblewrap engine; nothing is changed.
+ * @param options - `stateDir` need not exist yet: the directory it would be made in is looked at then
+ */
+export async function checkBubblewrap(options: { readonly stateDir?: string; readonly host?: CheckedHost } = {}): Promise<Check[]> {
+  const { stateDir, host = checkedHost() } = options;
+  return Promise.all([
+    ...Object.entries(PROGRAMS).map(([name, debian]) => checkProgram(host, name, debian)),
+    checkUnshareVersion(host),
+    checkSubIds(host),
+    checkUserNamespaces(host),
+    ...(stateDir === undefined ? [] : [checkExecutable(host, stateDir)]),
   ]);
-  return checks;
 }
 
 /** Whether the user has a range of subordinate ids, and the command that `setup` runs as root when not. */
@@ -48,23 +97,17 @@ export async function ensureSubIds(
   return { present, command: present ? [] : addSubIdsCommand(user, tables) };
 }
 
-async function checkProgram(name: string, debian: string): Promise<Check> {
+async function checkProgram(host: CheckedHost, name: string, debian: string): Promise<Check> {
   for (const dir of HOST_ENV.PATH?.split(':') ?? []) {
-    if (
-      await access(`${dir}/${name}`).then(
-        () => true,
-        () => false,
-      )
-    )
-      return { id: `bubblewrap.${name}`, ok: true, detail: `${dir}/${name}` };
+    if (await host.exists(`${dir}/${name}`)) return { id: `bubblewrap.${name}`, ok: true, detail: `${dir}/${name}` };
   }
   return { id: `bubblewrap.${name}`, ok: false, detail: `${name} is not installed`, fix: `apt-get install ${debian}` };
 }
 
-async function checkUnshareVersion(): Promise<Check> {
+async function checkUnshareVersion(host: CheckedHost): Promise<Check> {
   const id = 'bubblewrap.unshare-version';
-  const found = await run('unshare', ['--version'], { env: HOST_ENV }).then(
-    ({ stdout }) => /(\d+)\.(\d+)/.exec(stdout),
+  const found = await host.run('unshare', ['--version']).then(
+    (stdout) => /(\d+)\.(\d+)/.exec(stdout),
     () => null,
   );
   const [major = 0, minor = 0] = found === null ? [] : [Number(found[1]), Number(found[2])];
@@ -73,10 +116,10 @@ async function checkUnshareVersion(): Promise<Check> {
   return ok ? { id, ok, detail } : { id, ok, detail, fix: 'upgrade util-linux' };
 }
 
-async function checkSubIds(user: KernelUser): Promise<Check> {
+async function checkSubIds({ user, subIds }: CheckedHost): Promise<Check> {
   const id = 'bubblewrap.sub-ids';
   try {
-    return { id, ok: true, detail: `enough for ${sliceCount(await readSubIds(user))} users` };
+    return { id, ok: true, detail: `enough for ${sliceCount(await readSubIds(user, subIds))} users` };
   } catch (error) {
     if (!(error instanceof PrerequisiteError)) throw error;
     return { id, ok: false, detail: error.message, ...(error.hint === undefined ? {} : { fix: error.hint }) };
@@ -84,28 +127,43 @@ async function checkSubIds(user: KernelUser): Promise<Check> {
 }
 
 /** Makes the kind of user namespace that the engine makes, and uses a capability in it: AppArmor's restriction takes those away. */
-async function checkUserNamespaces(): Promise<Check> {
+async function checkUserNamespaces(host: CheckedHost): Promise<Check> {
   const id = 'bubblewrap.user-namespaces';
   try {
-    await run('unshare', ['--map-root-user', '--mount', '--net', 'true'], { env: HOST_ENV });
+    await host.run('unshare', ['--map-root-user', '--mount', '--net', 'true']);
     return { id, ok: true, detail: 'permitted' };
   } catch (error) {
-    const apparmor = (await readFile(APPARMOR, 'utf8').catch(() => '0')).trim() === '1';
-    if (apparmor) {
-      const fix = 'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with `userns,` for unshare and bwrap';
-      return { id, ok: false, detail: 'AppArmor restricts user namespaces', fix };
+    for (const { file, refusing, detail, fix } of USERNS_SWITCHES) {
+      if ((await host.read(file).catch(() => '')).trim() === refusing) return { id, ok: false, detail, fix };
     }
-    return { id, ok: false, detail: String((error as Error).message).trim(), fix: 'sysctl -w user.max_user_namespaces=28633' };
+    // In a container it is the container's own wall that refuses.
+    const fix = 'run outside a container, or give the container user namespaces (seccomp and AppArmor profiles that permit them)';
+    return { id, ok: false, detail: String((error as Error).message).trim(), fix };
   }
 }
 
 /** Programs of a workspace must be able to run: its file system may not be mounted noexec. */
-async function checkExecutable(stateDir: string): Promise<Check> {
+async function checkExecutable(host: CheckedHost, stateDir: string): Promise<Check> {
   const id = 'bubblewrap.state-exec';
-  const refused = isNoexec(await readFile('/proc/self/mountinfo', 'utf8'), await realpath(stateDir));
+  const refused = isNoexec(await host.read('/proc/self/mountinfo'), await nearest(host, stateDir));
   return refused
-    ? { id, ok: false, detail: `${stateDir} lies on a file system mounted noexec`, fix: 'choose another state directory (--state)' }
+    ? {
+        id,
+        ok: false,
+        detail: `${stateDir} lies on a file system mounted noexec`,
+        fix: 'choose another state directory: --state DIR, or stateDir in the configuration file',
+      }
     : { id, ok: true, detail: stateDir };
+}
+
+/** The real path of what there is of `path`: the directory itself, or the one it would be made in. */
+async function nearest(host: CheckedHost, path: string): Promise<string> {
+  try {
+    return await host.resolve(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(path) === path) throw error;
+    return nearest(host, dirname(path));
+  }
 }
 
 /** Whether the mount that `path` lies on is noexec, by the text of proc_pid_mountinfo(5). The last of equals is on top. */

@@ -41,6 +41,8 @@ export interface BubblewrapOptions {
 export interface BubblewrapEngine extends SandboxEngine {
   /** What `start` would run; makes the workspace and HOME roots when they are missing. */
   plan(spec: SandboxSpec): Promise<SandboxPlan>;
+  /** Looks at quota and reserve now, as a timer does every two seconds. */
+  lookAtDisk(): Promise<void>;
 }
 
 const MiB = 1024 * 1024;
@@ -71,7 +73,10 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
   const planFor = async (spec: SandboxSpec, mode: 'normal' | 'clean-up'): Promise<SandboxPlan> => {
     const owner = await slice(spec.slice);
     const [staged] = await Promise.all([image(), prepareRoot(spec.workspaceDir, owner), prepareRoot(spec.homeDir, owner)]);
-    return planSandbox(spec, staged, owner, nodeBinary, await processLimits(limits, mode));
+    return planSandbox(spec, staged, owner, nodeBinary, {
+      memoryMiB: limits.memoryMiB,
+      process: await processLimits(limits, mode),
+    });
   };
 
   const forget = async (spec: SandboxSpec, groups: readonly string[]): Promise<void> => {
@@ -143,6 +148,8 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
         throw new SandboxError('start_failed', 'the sandbox could not be prepared', { cause: error });
       }
     },
+
+    lookAtDisk: () => disk.look(),
 
     async sweep() {
       const groups = await cgroups();

@@ -45,6 +45,7 @@ export function sandboxHandle(options: {
     ended,
     stop: () => stop({ reason: 'stopped' }),
     stopForDisk: (reason) => stop({ reason, code: 'disk_full' }),
+    oomKills: async () => (await group.counts()).oomKills,
     async usage() {
       const inside = await processTree(launched.init.pid);
       const memory = await Promise.all([launched.monitor.pid, ...inside].map(uniqueMemoryBytes));

@@ -74,7 +74,7 @@ export async function planSandbox(
   image: Image,
   slice: Slice,
   nodeBinary: string,
-  processLimits: readonly string[],
+  limits: { readonly memoryMiB: number; readonly process: readonly string[] },
 ): Promise<SandboxPlan> {
   return {
     uidMap: slice.uidMap,
@@ -99,7 +99,7 @@ export async function planSandbox(
     },
     before: [
       'prlimit',
-      ...processLimits,
+      ...limits.process,
       ...['setpriv', '--reuid=0', '--regid=0', '--clear-groups'],
       // bubblewrap needs its capabilities now; what it starts can never have more than the executor's.
       ...['--inh-caps=+all', `--bounding-set=-all,${EXECUTOR_CAPABILITIES.map((name) => `+${name}`).join(',')}`],
@@ -111,7 +111,7 @@ export async function planSandbox(
       workspaceParent: dirname(spec.workspaceDir),
       homeParent: dirname(spec.homeDir),
     },
-    bubblewrap: [...namespaces(), ...(await system()), ...own(image, nodeBinary), ...exchange(), ...roots(spec)],
+    bubblewrap: [...namespaces(), ...(await system(limits.memoryMiB * MiB)), ...own(image, nodeBinary), ...exchange(), ...roots(spec)],
     env: GUEST_ENV,
     command: ['/bin/sh', INSIDE_PATHS.init],
   };
@@ -126,8 +126,12 @@ function namespaces(): string[] {
   ];
 }
 
-/** The host's programs and libraries, read-only; bubblewrap adds nosuid and nodev to every mount. */
-async function system(): Promise<string[]> {
+/**
+ * The host's programs and libraries, read-only; bubblewrap adds nosuid and nodev to every mount. Temporary files are memory: they may take
+ * a good half of it, so that whoever fills them finds them full and the executor alive.
+ */
+async function system(memoryBytes: number): Promise<string[]> {
+  const part = (most: number, share: number) => String(Math.min(most, Math.floor(memoryBytes / share)));
   const args: string[] = ['--ro-bind', '/usr', '/usr'];
   for (const dir of ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']) {
     const found = await lstat(dir).catch(() => undefined);
@@ -138,8 +142,8 @@ async function system(): Promise<string[]> {
     ...args,
     ...['--proc', '/proc', '--dev', '/dev'],
     // bubblewrap's own modes would let the executor alone write here.
-    ...['--perms', '1777', '--size', String(64 * MiB), '--tmpfs', '/dev/shm'],
-    ...['--perms', '1777', '--size', String(1024 * MiB), '--tmpfs', '/tmp'],
+    ...['--perms', '1777', '--size', part(64 * MiB, 8), '--tmpfs', '/dev/shm'],
+    ...['--perms', '1777', '--size', part(1024 * MiB, 2), '--tmpfs', '/tmp'],
     ...directory('/var'),
     ...['--symlink', '/tmp', '/var/tmp'],
     ...directory('/run'),
