@@ -5,10 +5,11 @@ import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
 import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
+import { checkDocker } from './docker-check.ts';
 import type { SetupHost } from './setup/host.ts';
 
 /** Names that `OUTWORK_REQUIRE` and `doctor` know. */
-export const COMPONENTS = ['node', 'git', 'bubblewrap', 'limits', 'guest', 'policy', 'state', 'opa', 'go', 'chromium'] as const;
+export const COMPONENTS = ['node', 'git', 'bubblewrap', 'limits', 'guest', 'policy', 'state', 'opa', 'docker', 'go', 'chromium'] as const;
 export type ComponentName = (typeof COMPONENTS)[number];
 
 /** What looking at components needs to know. */
@@ -40,7 +41,8 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   git: ({ host }) => programCheck(host, 'git'),
   go: ({ host }) => programCheck(host, 'go'),
   chromium: ({ host }) => programCheck(host, 'chromium'),
-  bubblewrap: () => checkBubblewrap(),
+  bubblewrap: ({ stateDir }) => checkBubblewrap({ stateDir }),
+  docker: ({ host }) => checkDocker(host),
   limits: () => checkCgroups(),
   async guest() {
     const { file, sha256 } = await ensureGuest();

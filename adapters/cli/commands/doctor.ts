@@ -29,8 +29,12 @@ export async function doctor(context: CommandContext): Promise<number> {
   }
   const isRequired = (name: ComponentName) =>
     ALWAYS.has(name) || known.includes(name) || name === config.engine || (name === 'limits' && config.profile === 'production');
-  const scope = { host: machine(io.env), stateDir: config.stateDir, policyDir: config.policy.dir };
-  const looked = COMPONENTS.filter((name) => !ON_REQUEST.has(name) || known.includes(name));
+  const host = machine(io.env);
+  const scope = { host, stateDir: config.stateDir, policyDir: config.policy.dir };
+  // Docker is an option: where it is installed it is looked at, where it is not nothing is missing.
+  const looked = COMPONENTS.filter(
+    (name) => known.includes(name) || !(ON_REQUEST.has(name) || (name === 'docker' && host.which(name) === undefined)),
+  );
   const lines: DoctorLine[] = [];
   for (const name of looked) {
     const required = isRequired(name);
