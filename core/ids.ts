@@ -8,6 +8,7 @@ export const ID_PREFIX = {
   call: 'cal',
   permit: 'prm',
   decision: 'dec',
+  approval: 'apr',
   checkpoint: 'chk',
   delivery: 'dlv',
   sandbox: 'sbx',

@@ -1,5 +1,6 @@
 // What another package may build on: the words, ports and seams, and nothing that does anything. `test/architecture` pins this list.
 export type { AdapterDeps, AdapterManifest } from './adapter.ts';
+export type { Approval, ApprovalState, Ceiling, ReferencedFile, Shown } from './approval/types.ts';
 export {
   CAPABILITIES,
   type Caller,
@@ -18,6 +19,7 @@ export {
 export { type CompiledConfig, placementFor, type TenantConfig } from './config.ts';
 export {
   ApiError,
+  ApprovalError,
   CallError,
   ConfigError,
   type ErrorBody,

@@ -24,6 +24,8 @@ export const CAPACITY_RANGE: Readonly<Record<CapacityName, readonly [low: number
   sandboxIdleMs: [1 * SECOND, 7 * 24 * HOUR],
   sandboxStartMs: [1 * SECOND, 10 * MINUTE],
   policyPollMs: [50, 1 * MINUTE],
+  approvalAnswerMs: [1 * SECOND, 30 * 24 * HOUR],
+  approvalUseMs: [1 * SECOND, 24 * HOUR],
 };
 
 /** Lowest and highest value that config may give a limit of a sandbox. The default of each is in core/limits.ts. */

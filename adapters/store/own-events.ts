@@ -1,3 +1,4 @@
+import type { Approval } from '../../core/approval/types.ts';
 import type { NewEvent } from '../../core/events.ts';
 import type { CallRow, DeliveryRow } from '../../core/ports/store.ts';
 import type { ClaimedRun, Message, Run, User } from '../../core/run/types.ts';
@@ -67,3 +68,38 @@ export const deliveryUnknown = (row: DeliveryRow): NewEvent => ({
   run: row.run,
   data: { delivery: row.id, attempts: row.attempts },
 });
+
+const ofApproval = (approval: Approval, data: NewEvent['data'] = {}): NewEvent => ({
+  type: `approval.${approval.state === 'pending' ? 'requested' : approval.state}`,
+  tenant: approval.tenant,
+  thread: approval.thread,
+  run: approval.run,
+  data: { approval: approval.id, call_id: approval.call, capability: approval.capability, ...data },
+});
+
+export const approvalAnswered = (approval: Approval): NewEvent =>
+  ofApproval(approval, {
+    by: approval.answeredBy ?? null,
+    decision: approval.answerDecision ?? null,
+    fingerprint: approval.fingerprint,
+    ...(approval.useByMs === undefined ? {} : { use_by_ms: approval.useByMs }),
+  });
+
+/** Expired, consumed or withdrawn. */
+export const approvalEnded = (approval: Approval): NewEvent => ofApproval(approval, { fingerprint: approval.fingerprint });
+
+export const callNotApproved = ({ tenant, thread, run }: Approval, row: CallRow): NewEvent => ({
+  type: 'call.denied',
+  tenant,
+  thread,
+  run,
+  data: {
+    capability: row.capability,
+    step: row.key.step,
+    call: row.key.call,
+    codes: row.outcome?.kind === 'denied' ? row.outcome.reasons.map(({ code }) => code) : [],
+  },
+});
+
+export const runWoken = (run: RunWords, approval: Approval): NewEvent =>
+  ofRun(run, 'run.woken', { gate: 'approval', ref: approval.id, as: approval.state });

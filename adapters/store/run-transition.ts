@@ -36,15 +36,24 @@ export interface Landing {
   readonly failure: string | undefined;
   readonly endedAtMs: number | undefined;
   readonly cancelRequested: boolean;
+  readonly deadlineMs: number | undefined;
 }
 
-export function landing(run: Run, change: Pick<RunChange, 'to' | 'gate' | 'failure'>, nowMs: number): Landing {
+/** @param parkedAtMs - end of the run's last attempt: from then on a parked run has waited, and that time is not its own */
+export function landing(
+  run: Run,
+  change: Pick<RunChange, 'to' | 'gate' | 'failure'>,
+  nowMs: number,
+  parkedAtMs: number | undefined,
+): Landing {
+  const waitedMs = run.state === 'parked' && change.to === 'queued' ? Math.max(0, nowMs - (parkedAtMs ?? nowMs)) : 0;
   return {
     state: change.to,
     gate: change.to === 'parked' ? change.gate : undefined,
     failure: change.to === 'failed' ? change.failure : undefined,
     endedAtMs: isTerminal(change.to) ? nowMs : undefined,
     cancelRequested: run.cancelRequested || change.to === 'cancelling',
+    deadlineMs: run.deadlineMs === undefined ? undefined : run.deadlineMs + waitedMs,
   };
 }
 

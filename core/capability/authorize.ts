@@ -81,10 +81,5 @@ export const inputDigestOf = (input: PolicyInput): string => digestOf('outwork.p
 function settled(decision: Decision): Decision {
   const fault = obligationFault(decision);
   if (fault !== undefined) return { ...decision, effect: 'deny', obligations: [], reasons: [fault] };
-  // Asks need a durable approval to park on; without that gate an ask cannot be honoured, so nothing may happen.
-  if (decision.effect === 'ask') {
-    const reason = { code: 'approval_unavailable', message: 'This call needs an approval, and this kernel has no approval gate' };
-    return { ...decision, effect: 'deny', obligations: [], reasons: [...decision.reasons, reason] };
-  }
   return decision;
 }

@@ -1,4 +1,6 @@
-import { CallError } from '../errors.ts';
+import { type Fate, fateOf, toldOf, writeOf } from '../approval/fate.ts';
+import type { Approval } from '../approval/types.ts';
+import { CallError, StoreError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
 import type { LeakNote } from '../leak/scrub.ts';
@@ -35,7 +37,7 @@ type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
 
 /**
  * The call pipeline, one path for every placement:
- * bound → fence → decide → reserve → seal → ledger → dispatch → obligations → ledger → event.
+ * bound → fence → decide → [approved by a person, or park] → reserve → seal → ledger → dispatch → obligations → ledger → event.
  * (Bounds of the socket and authentication come before it, in the membrane.)
  *
  * @throws CallError, StoreError `stale_fence`; the call has then not been executed, or its row stays `dispatched` for the next attempt
@@ -48,10 +50,10 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   const reservation = deps.reservations.reserve(scope);
   try {
     const verdict = decideCall(deps, scope, bound, factsOf(deps, run));
-    const opened = await open(deps, scope, bound, verdict, await closingOf(deps, scope, bound, verdict));
+    const opened = await openAsDecided(deps, run, bound, verdict);
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
-      if (bound.descriptor.name === 'message.post') deps.onMessage();
+      if (bound.descriptor.name === 'message.post' || opened.reply.effect === 'parked') deps.onMessage();
       if (bound.descriptor.name === 'thread.read' && opened.reply.effect === 'done') noteActors(run, opened.reply.result);
       reservation.release();
       return opened.reply;
@@ -83,8 +85,9 @@ async function closingOf(
   scope: CallScope,
   { descriptor, request }: BoundCall,
   { decision }: Verdict,
+  fate: Fate,
 ): Promise<OpenCall['closing']> {
-  if (descriptor.runsIn !== 'store' || decision.effect !== 'allow') return undefined;
+  if (descriptor.runsIn !== 'store' || fate.kind !== 'go') return undefined;
   const secrets = deps.broker.liveSecrets(scope);
   const { outcome, effect } = await storeEffect(deps, scope.thread, descriptor, request.args);
   const { step, call } = request.key;
@@ -93,47 +96,67 @@ async function closingOf(
   return { ...kept, event: eventOf(scope, 'call.completed', { capability: descriptor.name, step, call, ...leaksOf(leaks) }) };
 }
 
+/** Opens the call as policy, or the person it asks for, decided. An approval that was lost between look and write is looked for again. */
+async function openAsDecided(deps: CallDeps, run: LiveRun, bound: BoundCall, verdict: Verdict): Promise<Awaited<ReturnType<typeof open>>> {
+  const { scope } = run;
+  const attempt = async () => {
+    const fate = await fateOf(deps, run, bound, verdict, termsFor(deps, bound, verdict), deps.broker.liveSecrets(scope));
+    return open(deps, scope, bound, verdict, fate, await closingOf(deps, scope, bound, verdict, fate));
+  };
+  try {
+    return await attempt();
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'approval_unusable') return attempt();
+    throw error;
+  }
+}
+
+function termsFor(deps: CallDeps, { descriptor, request }: BoundCall, { decision }: Verdict): Terms {
+  const { outputBytes: asked } = (request.args ?? {}) as { outputBytes?: number };
+  return termsOf(descriptor, decision, asked, descriptor.permitMs(request.args), deps.capacity.outputDefaultBytes);
+}
+
 interface Sealed {
   readonly id: string;
   readonly deadlineMs: number;
   readonly terms: Terms;
   readonly keepControls: boolean;
+  readonly argv: readonly string[] | undefined;
 }
 
 /** Decision, ledger row, permit and event in one durable write; or the answer that an earlier attempt left. */
 async function open(
   deps: CallDeps,
   scope: CallScope,
-  { descriptor, request, argsDigest }: BoundCall,
-  { decision, inputDigest, input }: Verdict,
+  bound: BoundCall,
+  verdict: Verdict,
+  fate: Fate,
   closing: OpenCall['closing'],
 ): Promise<{ row: CallRow; sealed: Sealed } | { reply: FinalReply }> {
+  const { descriptor, request, argsDigest } = bound;
+  const { decision, inputDigest, input } = verdict;
   const nowMs = deps.clock.now();
-  const permitMs = descriptor.permitMs(request.args);
-  const { outputBytes: asked, controls } = (request.args ?? {}) as { outputBytes?: number; controls?: string };
-  const terms = termsOf(descriptor, decision, asked, permitMs, deps.capacity.outputDefaultBytes);
-  const deadlineMs = Math.min(nowMs + permitMs, scope.deadlineMs);
-  const sealed: Sealed = { id: newId('permit', nowMs), deadlineMs, terms, keepControls: controls === 'keep' };
+  const { controls } = (request.args ?? {}) as { controls?: string };
+  const deadlineMs = Math.min(nowMs + descriptor.permitMs(request.args), scope.deadlineMs);
+  const sealed: Sealed = {
+    id: newId('permit', nowMs),
+    deadlineMs,
+    terms: termsFor(deps, bound, verdict),
+    keepControls: controls === 'keep',
+    argv: fate.kind === 'go' ? fate.consent?.argv : undefined,
+  };
   const secrets = deps.broker.liveSecrets(scope);
-  const denied = decision.effect !== 'allow';
+  const told = toldOf(fate, verdict, sealed);
   const id = newId('decision', nowMs);
   const opened = await deps.store.calls.open(scope, {
     key: request.key,
     capability: descriptor.name,
-    effectClass: terms.effectClass,
+    effectClass: sealed.terms.effectClass,
     argsDigest,
     summary: evidenceLine(descriptor.summarize(request.args), secrets, SUMMARY_CHARACTERS),
     decision: { id, inputDigest, decision, ...loggedInput(deps, input, secrets) },
-    ...(denied ? { outcome: { kind: 'denied', reasons: decision.reasons } } : { permit: sealed, ...(closing && { closing }) }),
-    event: eventOf(scope, denied ? 'call.denied' : 'call.dispatched', {
-      capability: descriptor.name,
-      step: request.key.step,
-      call: request.key.call,
-      decision: id,
-      ...(denied
-        ? { effect: decision.effect, codes: decision.reasons.map((reason) => reason.code) }
-        : { permit: sealed.id, effect_class: terms.effectClass }),
-    }),
+    ...writeOf(fate, sealed, closing),
+    event: eventOf(scope, told.type, { capability: descriptor.name, ...request.key, decision: id, ...told.data }),
     nowMs,
   });
   switch (opened.kind) {
@@ -143,6 +166,8 @@ async function open(
       return { reply: replyOf(opened.row, opened.row.decision !== id) };
     case 'unknown':
       return { reply: { effect: 'parked', gate: unknownGate(opened.row) } };
+    case 'parked':
+      return { reply: { effect: 'parked', gate: approvalGate(opened.approval) } };
     case 'in_flight':
       throw new CallError('in_flight', 'This call is being carried out');
     case 'nondeterministic':
@@ -159,10 +184,17 @@ export const unknownGate = (row: CallRow) => ({
   reason: `It is not known whether this was carried out: ${row.capability} ${row.summary}`,
 });
 
+const approvalGate = ({ id, capability }: Approval) => ({
+  kind: 'approval' as const,
+  ref: id,
+  reason: `A person has to approve this: ${capability}`,
+});
+
 function handOver(deps: CallDeps, bound: BoundCall, permit: Permit): CallReply {
   deps.permits.add(permit);
   const { timeoutMs, outputBytes } = commandBounds(bound.request.args, permit, deps.capacity);
-  return { effect: 'permit', permit: { id: permit.id, deadlineMs: permit.deadlineMs, timeoutMs, outputBytes } };
+  const argv = permit.argv === undefined ? {} : { argv: permit.argv };
+  return { effect: 'permit', permit: { id: permit.id, deadlineMs: permit.deadlineMs, timeoutMs, outputBytes, ...argv } };
 }
 
 async function execute(

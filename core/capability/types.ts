@@ -78,6 +78,8 @@ export interface LocalPermit {
   readonly timeoutMs: number;
   readonly outputBytes: number;
 }
+  /** What to start in place of the arguments that were asked for: approved files stand where their names did. */
+  readonly argv?: readonly string[];
 
 export interface ShellExecArgs {
   readonly argv: readonly string[];

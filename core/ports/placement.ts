@@ -54,7 +54,9 @@ export type FileOperation =
   | { readonly op: 'read'; readonly path: string; readonly maxBytes: number }
   /** `body` is base64 when `encoding` says so, else UTF-8 text. */
   | { readonly op: 'write'; readonly path: string; readonly body: string; readonly encoding: 'utf8' | 'base64'; readonly append?: boolean }
-  | { readonly op: 'list'; readonly path: string; readonly maxEntries: number };
+  | { readonly op: 'list'; readonly path: string; readonly maxEntries: number }
+  /** Puts bytes (base64) where tools may read and run them and not change them: `APPROVED_DIR/<sha256>/<name>`. Answered as a write. */
+  | { readonly op: 'place'; readonly sha256: string; readonly name: string; readonly body: string };
 
 export type FileResult =
   | { readonly op: 'read'; readonly body: string; readonly encoding: 'utf8' | 'base64'; readonly size: number; readonly truncated: boolean }

@@ -1,3 +1,4 @@
+import type { Approval, NewApproval } from '../approval/types.ts';
 import type { CallKey, CapabilityName, EffectClass, Reason } from '../capability/types.ts';
 import type { KernelEvent, NewEvent } from '../events.ts';
 import type { Json } from '../json.ts';
@@ -20,6 +21,7 @@ import type {
   User,
 } from '../run/types.ts';
 import type { DeliveryItem } from '../seams/delivery.ts';
+import type { ApprovalStore } from './approval-store.ts';
 
 /**
  * Durable state, the one source of truth. Every method is one transaction; it has happened, synchronously durable, when its promise resolves.
@@ -39,6 +41,7 @@ import type { DeliveryItem } from '../seams/delivery.ts';
  *   ledger is at or after it.
  * - S11 a delivery is made with its message in one transaction, is sent by whoever turns it `prepared → sending` by compare-and-swap, and
  *   one that a dead kernel left `sending` becomes `unknown`: it is never sent again by itself.
+ * - S12 to S17: `ApprovalStore`.
  *
  * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `revokeTokens`
  * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
@@ -51,6 +54,7 @@ export interface Store {
   readonly runs: RunStore;
   readonly calls: CallStore;
   readonly decisions: DecisionStore;
+  readonly approvals: ApprovalStore;
   readonly checkpoints: CheckpointStore;
   readonly events: EventStore;
   readonly deliveries: DeliveryStore;
@@ -215,6 +219,10 @@ export interface OpenCall {
   readonly permit?: { readonly id: string; readonly deadlineMs: number };
   /** Set for a refused call: the row is written `done`. */
   readonly outcome?: RecordedOutcome;
+  /** Set for a call that waits for a person: the row is written `prepared` (S12). */
+  readonly ask?: NewApproval;
+  /** With a permit: what lets this call happen; consumed in this write (S14). */
+  readonly approval?: Pick<Approval, 'id' | 'fingerprint'>;
   /** A call whose whole effect is on the store: it is opened, closed `done` and takes effect in this one write, under its permit. */
   readonly closing?: Pick<CloseCall, 'outcome' | 'effect' | 'event'>;
   readonly event: NewEvent;
@@ -228,7 +236,9 @@ export type OpenResult =
   | { readonly kind: 'recorded'; readonly row: CallRow }
   /** The row is `unknown`, or `dispatched` under this very attempt. */
   | { readonly kind: 'unknown' | 'in_flight'; readonly row: CallRow }
-  | { readonly kind: 'nondeterministic'; readonly row: CallRow };
+  | { readonly kind: 'nondeterministic'; readonly row: CallRow }
+  /** The row is `prepared` and waits for this ask. */
+  | { readonly kind: 'parked'; readonly row: CallRow; readonly approval: Approval };
 
 /** An effect on the store itself, made in the same transaction as the row's end, so it can be neither lost nor doubled. */
 export type StoreEffect =
@@ -245,7 +255,7 @@ export interface CloseCall {
 }
 
 export interface CallStore {
-  /** S5. @throws StoreError `stale_fence`; `permit_expired` (its deadline has passed); `conflict` (permit or decision id in use) */
+  /** S5. @throws StoreError `stale_fence`; `permit_expired` (its deadline has passed); `conflict` (permit or decision id in use); `approval_unusable` (S14) */
   open(ref: AttemptRef, call: OpenCall): Promise<OpenResult>;
   /** Looks a key up without writing; used before policy is asked, so that a redrive replays. */
   find(run: string, key: CallKey): Promise<CallRow | undefined>;
@@ -303,6 +313,7 @@ export interface EventStore {
 export type DeliveryState = 'prepared' | 'sending' | 'delivered' | 'unknown';
 
 export interface DeliveryRow extends DeliveryItem {
+  /** Empty for an ask, which is no message of the thread. */
   readonly message: string;
   readonly state: DeliveryState;
   /** How often it was claimed. */
@@ -311,7 +322,10 @@ export interface DeliveryRow extends DeliveryItem {
   readonly updatedAtMs: number;
 }
 
-/** Replies on their way to a channel. A row is made by `CallStore.close` with effect `message` and by nothing else. */
+/**
+ * Replies and asks on their way to a channel. A row is made by `CallStore.close` with effect `message`, by `CallStore.open` with a new ask,
+ * and by nothing else.
+ */
 export interface DeliveryStore {
   /**
    * Claims one `prepared` row for this store instance: the one tried least often, then the oldest; never past an unfinished older one of

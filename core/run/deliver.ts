@@ -60,7 +60,7 @@ export class Deliverer implements AsyncDisposable {
     const { store, clock, delivery } = this.#deps;
     const row = await store.deliveries.next(clock.now());
     if (row === undefined) return false;
-    const { id, tenant, thread, run, user, body } = row;
+    const { id, tenant, thread, run, user, body, kind, approval } = row;
     const event = (type: 'delivery.sent' | 'delivery.failed') => ({
       type,
       tenant,
@@ -69,7 +69,7 @@ export class Deliverer implements AsyncDisposable {
       data: { delivery: id, channel: delivery.name },
     });
     try {
-      await delivery.deliver({ id, tenant, thread, run, user, body });
+      await delivery.deliver({ id, tenant, thread, run, user, body, kind, ...(approval === undefined ? {} : { approval }) });
     } catch (error) {
       await store.deliveries.finish(id, 'prepared', event('delivery.failed'), clock.now());
       this.#deps.onError(error, run);

@@ -1,4 +1,4 @@
-/** A reply that is on its way to where its message came from. */
+/** A reply, or an ask for approval, that is on its way to where the run's message came from. */
 export interface DeliveryItem {
   /** Stable over retries: a channel that knows it sends nothing again. */
   readonly id: string;
@@ -7,6 +7,10 @@ export interface DeliveryItem {
   readonly run: string;
   readonly user: string;
   readonly body: string;
+  /** `approval`: for those who may answer it; the body is all that they are shown. */
+  readonly kind: 'reply' | 'approval';
+  /** Id of the ask, when it is one. */
+  readonly approval?: string;
 }
 
 /**

@@ -18,6 +18,7 @@ const name = { type: 'string', minLength: 1, maxLength: 128 } as const;
 const output = { type: 'string', maxLength: SAFETY.outputBytes } as const;
 const fileBody = { type: 'string', maxLength: Math.ceil((SAFETY.fileBytes * 4) / 3) + 4 } as const;
 const encoding = { type: 'string', enum: ['utf8', 'base64'] } as const;
+const argv = { type: 'array', minItems: 1, maxItems: SAFETY.argvItems, items: { type: 'string', maxLength: SAFETY.argvBytes } } as const;
 
 export const emptySchema = { type: 'object', additionalProperties: false, properties: {} } as const;
 
@@ -79,7 +80,7 @@ const toolCommandSchema = {
   additionalProperties: false,
   required: ['argv', 'timeoutMs', 'outputBytes'],
   properties: {
-    argv: { type: 'array', minItems: 1, maxItems: SAFETY.argvItems, items: { type: 'string', maxLength: SAFETY.argvBytes } },
+    argv,
     cwd: path,
     env: { type: 'object', maxProperties: 256, additionalProperties: { type: 'string', maxLength: SAFETY.argvBytes } },
     stdin: { type: 'string', maxLength: SAFETY.membraneBodyBytes },
@@ -177,6 +178,17 @@ export const controlMessageSchema = {
       type: 'object',
       additionalProperties: false,
       required: ['type', 'id', 'run', 'command'],
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'sha256', 'name', 'body'],
+      properties: {
+        op: { type: 'string', const: 'place' },
+        sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        name: { type: 'string', minLength: 1, maxLength: 255 },
+        body: fileBody,
+      },
+    },
       properties: { type: { type: 'string', const: 'exec' }, id, run: id, command: toolCommandSchema },
     },
     {
@@ -275,7 +287,7 @@ const permitReply = {
       type: 'object',
       additionalProperties: false,
       required: ['id', 'deadlineMs', 'timeoutMs', 'outputBytes'],
-      properties: { id, deadlineMs: count, timeoutMs: count, outputBytes: count },
+      properties: { id, deadlineMs: count, timeoutMs: count, outputBytes: count, argv },
     },
   },
 } as const;

@@ -2,10 +2,11 @@ import type { CallKey } from '../../../core/capability/types.ts';
 import { StoreError } from '../../../core/errors.ts';
 import type { CallRow, CallStore, CloseCall, StoreEffect } from '../../../core/ports/store.ts';
 import type { AttemptRef, Run } from '../../../core/run/types.ts';
-import { answerOf, judgedState, requireClosable, requireOpenable, resolvedOutcome } from '../call-transition.ts';
+import { answerOf, judgedState, openedState, requireClosable, requireOpenable, resolvedOutcome } from '../call-transition.ts';
 import { checkpointDigest, KEPT_CHECKPOINTS } from '../checkpoint-seal.ts';
 import { callUnknown, messagePosted } from '../own-events.ts';
 import { requireStorable } from '../storable.ts';
+import { ask, consume, requireConsumable, withdrawOthers } from './approvals.ts';
 import { append, copyOf, type Memory, replace, requireHeld } from './state.ts';
 import { appendMessage } from './threads.ts';
 
@@ -33,13 +34,14 @@ export function memoryCalls(memory: Memory): CallStore {
     async open(ref, call) {
       requireStorable([ref.run, call]);
       requireOpenable(call);
-      requireHeld(memory.state, ref);
+      const run = requireHeld(memory.state, ref);
       const found = find(ref.run, call.key);
       const answer = found === undefined ? undefined : answerOf(found, ref, call);
       if (answer !== undefined) return answer;
       const { key, capability, effectClass, argsDigest, summary, decision, permit, outcome, nowMs } = call;
       if (decisions.some(({ id }) => id === decision.id)) throw new StoreError('conflict', 'The decision exists');
       if (permit !== undefined && permits.has(permit.id)) throw new StoreError('conflict', 'The permit exists');
+      if (call.approval !== undefined) requireConsumable(memory, found?.id, call.approval, nowMs);
       const row: CallRow = {
         id: found?.id ?? memory.newId('call', nowMs),
         run: ref.run,
@@ -48,19 +50,22 @@ export function memoryCalls(memory: Memory): CallStore {
         capability,
         effectClass,
         argsDigest,
-        state: permit === undefined ? 'done' : 'dispatched',
+        state: openedState(call),
         outcome: copyOf(outcome),
         summary,
         decision: decision.id,
         permit: permit?.id,
         openedAtMs: nowMs,
-        closedAtMs: permit === undefined ? nowMs : undefined,
+        closedAtMs: openedState(call) === 'done' ? nowMs : undefined,
       };
       if (found === undefined) calls.push(row);
       else replace(calls, found, row);
       decisions.push(copyOf({ ...decision, run: ref.run, kind: 'call', capability, atMs: nowMs }));
       if (permit !== undefined) permits.set(permit.id, { run: ref.run, open: true, deadlineMs: permit.deadlineMs });
+      if (call.ask !== undefined) return { kind: 'parked', row, approval: ask(memory, run, row, call.ask, call.event, nowMs) };
       append(memory, call.event, nowMs);
+      if (call.approval !== undefined) consume(memory, call.approval.id, nowMs);
+      else if (found !== undefined) withdrawOthers(memory, row.id, nowMs);
       if (call.closing !== undefined && permit !== undefined) {
         return { kind: 'recorded', row: closeHeld(ref, { permit: permit.id, state: 'done', nowMs, ...call.closing }) };
       }
@@ -110,7 +115,16 @@ function apply(memory: Memory, run: Run, effect: StoreEffect, nowMs: number): vo
   const { id, tenant, thread, actor: user, fence } = run;
   if (effect.kind === 'message') {
     const message = appendMessage(memory, { thread, author: 'agent', user, run: id, body: effect.body, steers: false }, nowMs);
-    const delivery = { id: memory.newId('delivery', nowMs), tenant, thread, run: id, user, body: effect.body, message: message.id };
+    const delivery = {
+      id: memory.newId('delivery', nowMs),
+      tenant,
+      thread,
+      run: id,
+      user,
+      body: effect.body,
+      message: message.id,
+      kind: 'reply',
+    } as const;
     state.deliveries.push({ ...delivery, state: 'prepared', sender: undefined, attempts: 0, createdAtMs: nowMs, updatedAtMs: nowMs });
     append(memory, messagePosted(run, message), nowMs);
     return;

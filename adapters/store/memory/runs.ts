@@ -4,6 +4,7 @@ import { ACTIVE_STATES, type ClaimedRun, isTerminal, type Run, type RunState } f
 import { leaseExpired, runClaimed } from '../own-events.ts';
 import { afterCancel, afterLeaseExpiry, isHeld, landing, requireMove, requireSettlement } from '../run-transition.ts';
 import { requireStorable } from '../storable.ts';
+import { withdrawEnded, withoutAnsweredGate } from './approvals.ts';
 import { append, copyOf, type Memory, type MemoryState, replace, requireHeld } from './state.ts';
 
 const isActive = (run: Run): boolean => (ACTIVE_STATES as readonly RunState[]).includes(run.state);
@@ -52,7 +53,8 @@ export function memoryRuns(memory: Memory): RunStore {
       endAttempt(state, run, change.outcome, change.nowMs);
       const after = land(state, run, change, change.nowMs);
       append(memory, change.event, change.nowMs);
-      return after;
+      withdrawEnded(memory, after, change.nowMs);
+      return withoutAnsweredGate(memory, after, change.nowMs);
     },
     async move(id, change) {
       requireStorable([id, change]);
@@ -60,6 +62,7 @@ export function memoryRuns(memory: Memory): RunStore {
       requireMove(run.state, change.to, change.from);
       const after = land(state, run, change, change.nowMs);
       append(memory, change.event, change.nowMs);
+      withdrawEnded(memory, after, change.nowMs);
       return after;
     },
     async requestCancel(id, event, nowMs) {
@@ -69,6 +72,7 @@ export function memoryRuns(memory: Memory): RunStore {
       if (to === undefined) return run;
       const after = land(state, { ...run, cancelRequested: true }, { to }, nowMs);
       append(memory, event, nowMs);
+      withdrawEnded(memory, after, nowMs);
       return after;
     },
     async expire(nowMs, reclaimBudget, soleHolder) {
@@ -82,6 +86,7 @@ export function memoryRuns(memory: Memory): RunStore {
           endAttempt(state, run, 'lease_expired', nowMs);
           const after = land(state, run, { ...afterLeaseExpiry(run, reclaimBudget), reclaim: true }, nowMs);
           append(memory, leaseExpired(after), nowMs);
+          withdrawEnded(memory, after, nowMs);
           moved.push(after);
         }
       }
@@ -134,13 +139,14 @@ function requireRun(state: MemoryState, id: string): Run {
   return run;
 }
 
-function land(
+export function land(
   state: MemoryState,
   run: Run,
   change: Pick<RunChange, 'to' | 'gate' | 'failure'> & { readonly reclaim?: boolean },
   nowMs: number,
 ): Run {
-  const next = landing(run, change, nowMs);
+  const parkedAtMs = state.attempts.findLast((attempt) => attempt.run === run.id)?.endedAtMs;
+  const next = landing(run, change, nowMs, parkedAtMs);
   const lease = next.state === 'cancelling' ? {} : { leaseHolder: undefined, leaseUntilMs: undefined };
   const after: Run = { ...run, ...next, gate: copyOf(next.gate), reclaims: run.reclaims + (change.reclaim === true ? 1 : 0), ...lease };
   state.runs.set(run.id, after);

@@ -1,3 +1,4 @@
+import type { Approval } from '../../../core/approval/types.ts';
 import { StoreError } from '../../../core/errors.ts';
 import type { KernelEvent, NewEvent } from '../../../core/events.ts';
 import type { IdKind } from '../../../core/ids.ts';
@@ -31,6 +32,9 @@ export class MemoryState {
   readonly permits = new Map<string, HeldPermit>();
   checkpoints: (Checkpoint & { readonly sha256: string })[] = [];
   readonly events: KernelEvent[] = [];
+  readonly approvals: Approval[] = [];
+  /** Base64 by sha256. */
+  readonly approvalFiles = new Map<string, string>();
   readonly deliveries: (DeliveryRow & { readonly sender: string | undefined })[] = [];
 }
 

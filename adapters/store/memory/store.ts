@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type IdKind, newId } from '../../../core/ids.ts';
 import type { Store } from '../../../core/ports/store.ts';
 import { ChangeSignal } from '../change-signal.ts';
+import { memoryApprovals } from './approvals.ts';
 import { memoryCalls } from './calls.ts';
 import { memoryCheckpoints } from './checkpoints.ts';
 import { memoryDecisions } from './decisions.ts';
@@ -36,6 +37,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     runs: memoryRuns(memory),
     calls: memoryCalls(memory),
     decisions: memoryDecisions(memory),
+    approvals: memoryApprovals(memory),
     checkpoints: memoryCheckpoints(memory),
     events: memoryEvents(memory),
     deliveries: memoryDeliveries(memory),

@@ -225,12 +225,54 @@ export const DeliveryEntity = defineEntity({
     created_at_ms: time(),
     updated_at_ms: time(),
     body: p.text(),
+    kind: p.text().default('reply'),
+    approval: p.text().nullable(),
   },
   indexes: [
     { name: 'deliveries_run', properties: ['run'] },
     { name: 'deliveries_prepared', properties: ['attempts', 'position'], where: "state = 'prepared'" },
     { name: 'deliveries_open', properties: ['thread', 'position'], where: "state in ('prepared', 'sending')" },
   ],
+});
+
+export const ApprovalEntity = defineEntity({
+  name: 'Approval',
+  tableName: 'approvals',
+  properties: {
+    id: p.text().primary(),
+    position: p.integer().unique(),
+    tenant: inTenant(),
+    run: ofRun(),
+    /** Id of the ledger row; its key follows. */
+    call: p.text(),
+    step: p.integer(),
+    call_index: p.integer(),
+    actor: p.text(),
+    state: p.text(),
+    created_at_ms: time(),
+    expires_at_ms: time(),
+    answered_at_ms: time().nullable(),
+    answered_by: p.text().nullable(),
+    answer_decision: p.text().nullable(),
+    note: p.text().nullable(),
+    use_by_ms: time().nullable(),
+    ended_at_ms: time().nullable(),
+    /** The rest, which never changes. */
+    asked: p.text(),
+  },
+  indexes: [
+    { name: 'approvals_run', properties: ['run', 'step', 'call_index'] },
+    { name: 'approvals_tenant', properties: ['tenant', 'position'] },
+    { name: 'approvals_live', properties: ['expires_at_ms'], where: "state in ('pending', 'approved')" },
+  ],
+  // The second guard of S12.
+  uniques: [{ name: 'approvals_one_live_per_call', properties: ['call'], where: "state in ('pending', 'approved')" }],
+});
+
+export const ApprovalFileEntity = defineEntity({
+  name: 'ApprovalFile',
+  tableName: 'approval_files',
+  properties: { sha256: p.text().primary(), created_at_ms: time(), body: p.text() },
 });
 
 export const ENTITIES = [
@@ -247,6 +289,8 @@ export const ENTITIES = [
   CheckpointEntity,
   EventEntity,
   DeliveryEntity,
+  ApprovalEntity,
+  ApprovalFileEntity,
 ];
 
 export type UserRecord = InferEntity<typeof UserEntity>;
@@ -259,3 +303,4 @@ export type CallRecord = InferEntity<typeof CallEntity>;
 export type CheckpointRecord = InferEntity<typeof CheckpointEntity>;
 export type EventRecord = InferEntity<typeof EventEntity>;
 export type DeliveryRecord = InferEntity<typeof DeliveryEntity>;
+export type ApprovalRecord = InferEntity<typeof ApprovalEntity>;

@@ -8,10 +8,12 @@ import { toRun } from './rows.ts';
 
 const LAND = `
 update runs
-set state = ?, gate = ?, failure = ?, ended_at_ms = ?, cancel_requested = ?, reclaims = reclaims + ?,
+set state = ?, gate = ?, failure = ?, ended_at_ms = ?, cancel_requested = ?, deadline_ms = ?, reclaims = reclaims + ?,
     lease_holder = iif(?, lease_holder, null), lease_until_ms = iif(?, lease_until_ms, null), lease_ms = iif(?, lease_ms, null)
 where id = ? and fence = ? and state = ?
 returning *`;
+
+const LAST_END = 'select ended_at_ms from attempts where run = ? and fence = ?';
 
 const END_ATTEMPT = 'update attempts set ended_at_ms = ?, outcome = ? where run = ? and fence = ? and ended_at_ms is null';
 
@@ -22,7 +24,8 @@ export async function landRun(
   change: Pick<RunChange, 'to' | 'gate' | 'failure'> & { readonly reclaim?: boolean | undefined },
   nowMs: number,
 ): Promise<Run> {
-  const { state, gate, failure, endedAtMs, cancelRequested } = landing(run, change, nowMs);
+  const last = run.state === 'parked' ? await tx.get<{ ended_at_ms: number | null }>(LAST_END, [run.id, run.fence]) : undefined;
+  const { state, gate, failure, endedAtMs, cancelRequested, deadlineMs } = landing(run, change, nowMs, last?.ended_at_ms ?? undefined);
   const keep = state === 'cancelling' ? 1 : 0;
   const row = await tx.get<RunRecord>(LAND, [
     state,
@@ -30,6 +33,7 @@ export async function landRun(
     failure,
     endedAtMs,
     cancelRequested ? 1 : 0,
+    deadlineMs,
     change.reclaim === true ? 1 : 0,
     keep,
     keep,

@@ -1,8 +1,9 @@
 import type { CallRow, OpenCall, OpenResult } from '../../../core/ports/store.ts';
 import type { AttemptRef } from '../../../core/run/types.ts';
-import { answerOf, requireOpenable } from '../call-transition.ts';
+import { answerOf, openedState, requireOpenable } from '../call-transition.ts';
 import { requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
+import { askFor, consumeFor, withdrawFor } from './approval-effects.ts';
 import { closeHeld } from './close-call.ts';
 import type { Database, Tx } from './database.ts';
 import { addDecision } from './decisions.ts';
@@ -25,7 +26,7 @@ on conflict (run, step, call) do update set
   where calls.state = 'prepared'
 returning *`;
 
-/** S5: decision, ledger row, permit and event of one call in one transaction, or the answer that the key's row gives already. */
+/** S5: decision, ledger row, permit or ask, and event of one call in one transaction, or the answer that the key's row gives already. */
 export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): Promise<OpenResult> {
   requireStorable([ref.run, call]);
   requireOpenable(call);
@@ -40,7 +41,10 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     if (call.permit !== undefined) {
       await tx.run(ADD_PERMIT, [call.permit.id, ref.run, ref.fence, row.id, call.permit.deadlineMs, nowMs]);
     }
+    if (call.ask !== undefined) return { kind: 'parked', row, approval: await askFor(db, tx, run, row, { ...call, ask: call.ask }) };
     await appendEvent(db, tx, call.event, nowMs);
+    if (call.approval !== undefined) await consumeFor(db, tx, row.id, call.approval, nowMs);
+    else if (found !== undefined) await withdrawFor(db, tx, row.id, nowMs);
     if (call.closing !== undefined && call.permit !== undefined) {
       return { kind: 'recorded', row: await closeHeld(db, tx, run, { permit: call.permit.id, state: 'done', nowMs, ...call.closing }) };
     }
@@ -59,11 +63,11 @@ async function putCall(tx: Tx, id: string, ref: AttemptRef, call: OpenCall): Pro
     call.capability,
     ref.fence,
     call.effectClass,
-    permit === undefined ? 'done' : 'dispatched',
+    openedState(call),
     call.decision.id,
     permit?.id,
     nowMs,
-    permit === undefined ? nowMs : undefined,
+    openedState(call) === 'done' ? nowMs : undefined,
     call.summary,
     outcome === undefined ? undefined : JSON.stringify(outcome),
   ]);

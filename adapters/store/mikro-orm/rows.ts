@@ -136,6 +136,8 @@ export const toDelivery = (row: DeliveryRecord): DeliveryRow => ({
   run: row.run,
   user: row.user_name,
   body: row.body,
+  kind: row.kind as DeliveryRow['kind'],
+  ...(row.approval == null ? {} : { approval: row.approval }),
   message: row.message,
   state: row.state as DeliveryRow['state'],
   attempts: row.attempts,

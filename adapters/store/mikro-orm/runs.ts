@@ -3,6 +3,7 @@ import type { GateKind } from '../../../core/run/types.ts';
 import { afterCancel, requireMove, requireSettlement } from '../run-transition.ts';
 import { isStorable, requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
+import { withdrawEnded, withoutAnsweredGate } from './approval-effects.ts';
 import { claimRun } from './claim-run.ts';
 import type { Database } from './database.ts';
 import { AttemptEntity, RunEntity, type RunRecord } from './entities.ts';
@@ -56,7 +57,8 @@ export function runStore(db: Database): RunStore {
         await endAttempt(tx, run, change.outcome, change.nowMs);
         const after = await landRun(tx, run, change, change.nowMs);
         await appendEvent(db, tx, change.event, change.nowMs);
-        return after;
+        await withdrawEnded(db, tx, after, change.nowMs);
+        return withoutAnsweredGate(db, tx, after, change.nowMs);
       });
     },
     async move(id, change) {
@@ -66,6 +68,7 @@ export function runStore(db: Database): RunStore {
         requireMove(run.state, change.to, change.from);
         const after = await landRun(tx, run, change, change.nowMs);
         await appendEvent(db, tx, change.event, change.nowMs);
+        await withdrawEnded(db, tx, after, change.nowMs);
         return after;
       });
     },
@@ -77,6 +80,7 @@ export function runStore(db: Database): RunStore {
         if (to === undefined) return run;
         const after = await landRun(tx, { ...run, cancelRequested: true }, { to }, nowMs);
         await appendEvent(db, tx, event, nowMs);
+        await withdrawEnded(db, tx, after, nowMs);
         return after;
       });
     },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../core/ids.ts';
 import type { Store } from '../../../core/ports/store.ts';
+import { approvalStore } from './approvals.ts';
 import { callStore } from './calls.ts';
 import { checkpointStore } from './checkpoints.ts';
 import { Database, type NewId } from './database.ts';
@@ -41,6 +42,7 @@ export function storeOver(db: Database): SqliteStore {
     runs: runStore(db),
     calls: callStore(db),
     decisions: decisionStore(db),
+    approvals: approvalStore(db),
     checkpoints: checkpointStore(db),
     events: eventStore(db),
     deliveries: deliveryStore(db),
