@@ -27,7 +27,7 @@ interface Machine {
   readonly dirs?: readonly string[];
 }
 
-const MOUNTS = '1 0 0:1 / / rw,relatime - ext4 /dev/root rw\n2 1 0:2 / /mnt/data rw,noexec - ext4 /dev/data rw\n';
+const MOUNTS = '1 0 0:1 / / rw,relatime - ext4 /dev/root rw\n2 1 0:2 / /srv/data rw,noexec - ext4 /dev/data rw\n';
 
 function host(machine: Machine = {}): CheckedHost {
   const files: Record<string, string> = { '/proc/self/mountinfo': MOUNTS, ...machine.files };
@@ -46,7 +46,7 @@ function host(machine: Machine = {}): CheckedHost {
     },
     exists: async (file) => file.startsWith('/usr/bin/') && !(machine.missing ?? []).some((name) => file.endsWith(`/${name}`)),
     async resolve(path) {
-      if (['/', '/mnt', '/mnt/data', '/home', ...(machine.dirs ?? [])].includes(path)) return path;
+      if (['/', '/srv', '/srv/data', '/home', ...(machine.dirs ?? [])].includes(path)) return path;
       throw Object.assign(new Error(path), { code: 'ENOENT' });
     },
   };
@@ -100,8 +100,8 @@ describe('doctor names what is wrong and what mends it', () => {
 
   it('the state directory lies on a file system mounted noexec, also when it does not exist yet', async () => {
     const fault = { 'bubblewrap.state-exec': expect.stringMatching(/mounted noexec \| .*--state DIR/) };
-    expect(await faults({ dirs: ['/mnt/data/state'] }, '/mnt/data/state')).toEqual(fault);
-    expect(await faults({}, '/mnt/data/state/deeper')).toEqual(fault);
+    expect(await faults({ dirs: ['/srv/data/state'] }, '/srv/data/state')).toEqual(fault);
+    expect(await faults({}, '/srv/data/state/deeper')).toEqual(fault);
     expect(await faults({}, '/home/state')).toEqual({});
   });
 
