@@ -1,7 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { FileOperation, FileResult } from '../../core/ports/placement.ts';
+import { ApprovedFiles } from './approved-files.ts';
 import { GuestError } from './errors.ts';
 import type { HelperReply, HelperRequest } from './file-helper.ts';
+import type { WorkspaceOperation } from './file-operations.ts';
 import { LineSplitter } from './lines.ts';
 import type { ProcessTrees } from './process-trees.ts';
 import type { GuestSettings } from './settings.ts';
@@ -21,6 +23,7 @@ export class FileClient {
   readonly #bundle: string;
   readonly #trees: ProcessTrees;
   readonly #pending = new Map<number, Pending>();
+  readonly #approved: ApprovedFiles;
   #helper: ChildProcess | undefined;
   #ending: Promise<unknown> = Promise.resolve();
   #lastId = 0;
@@ -28,11 +31,13 @@ export class FileClient {
   constructor(settings: GuestSettings, bundle: string, trees: ProcessTrees) {
     this.#trees = trees;
     this.#settings = settings;
+    this.#approved = new ApprovedFiles(settings.approvedDir);
     this.#bundle = bundle;
   }
 
   /** @throws GuestError with the helper's code; `timeout`; `io_failed` when the helper died twice (or once, while it wrote) */
   async operate(operation: FileOperation, root: HelperRequest['root'] = 'workspace'): Promise<FileResult> {
+    if (operation.op === 'place') return this.#approved.place(operation);
     try {
       return await this.#ask(operation, root);
     } catch (error) {
@@ -41,7 +46,7 @@ export class FileClient {
     }
   }
 
-  async #ask(operation: FileOperation, root: HelperRequest['root']): Promise<FileResult> {
+  async #ask(operation: WorkspaceOperation, root: HelperRequest['root']): Promise<FileResult> {
     await this.#ending; // It ends by gid: a new helper would be ended with the old one.
     this.#lastId += 1;
     const request: HelperRequest = { id: this.#lastId, root, operation };

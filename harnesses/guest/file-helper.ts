@@ -1,13 +1,13 @@
-import type { FileOperation, FileResult } from '../../core/ports/placement.ts';
+import type { FileResult } from '../../core/ports/placement.ts';
 import { wireError } from './errors.ts';
-import { operate } from './file-operations.ts';
+import { operate, type WorkspaceOperation } from './file-operations.ts';
 import { LineSplitter } from './lines.ts';
 
 /** Guest → helper. `home` is for the guest's own logs of background commands. */
 export interface HelperRequest {
   readonly id: number;
   readonly root: 'workspace' | 'home';
-  readonly operation: FileOperation;
+  readonly operation: WorkspaceOperation;
 }
 
 export interface HelperReply {

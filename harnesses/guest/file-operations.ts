@@ -27,13 +27,16 @@ const LIST_SCAN = 20_000;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
+/** What the helper does; approved files are the executor's own. */
+export type WorkspaceOperation = Exclude<FileOperation, { op: 'place' }>;
+
 /**
  * One file operation below `root`, with the rights of this process. No link is followed at the leaf, none out of the root anywhere; regular
  * files and directories only, and a FIFO or device blocks nothing.
  *
  * @throws GuestError `path_outside_workspace` `not_a_regular_file` `file_not_found` `file_too_large` `file_not_permitted` `disk_full` `io_failed`
  */
-export function operate(root: string, operation: FileOperation): FileResult {
+export function operate(root: string, operation: WorkspaceOperation): FileResult {
   try {
     if (operation.op === 'read') return readFile(root, operation.path, operation.maxBytes);
     if (operation.op === 'write') return writeFile(root, operation);

@@ -74,6 +74,8 @@ function underPermit(args: ShellExecArgs, permit: LocalPermit): ToolCommand {
 /** Reads change nothing: one lost connection is no reason to fail a run. */
 async function twice<T>(ask: () => Promise<T>): Promise<T> {
   try {
+    // Files that were approved stand in place of those that the arguments name.
+    argv: permit.argv ?? args.argv,
     return await ask();
   } catch (error) {
     if (error instanceof WireError && error.code === 'guest_lost') return ask();

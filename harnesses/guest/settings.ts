@@ -8,6 +8,8 @@ export interface GuestSettings {
   readonly invocationGids: readonly number[];
   /** A 0700 directory of the executor: FIFOs before they are opened, notes on background commands. */
   readonly privateDir: string;
+  /** A directory of the executor that tools may read: files that were approved. */
+  readonly approvedDir: string;
   readonly workspace: string;
   readonly home: string;
   /** PATH of tools, without `$HOME/.local/bin`. */
@@ -29,6 +31,7 @@ export function readSettings(env: NodeJS.ProcessEnv): GuestSettings {
     helperGid: first,
     invocationGids: Array.from({ length: last - first }, (_, i) => first + 1 + i),
     privateDir: needed(env, 'OUTWORK_PRIVATE'),
+    approvedDir: env.OUTWORK_APPROVED ?? '/run/outwork-approved',
     workspace: env.OUTWORK_WORKSPACE ?? '/workspace',
     home: env.HOME ?? '/home/agent',
     path: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',

@@ -11,6 +11,7 @@ export const INSIDE_PATHS = {
   home: '/home/agent',
   socket: '/run/outwork/membrane.sock',
   private: '/run/outwork-private',
+  approved: '/run/outwork-approved',
   node: '/opt/outwork/node',
   guest: '/opt/outwork/guest.cjs',
   init: '/opt/outwork/init.sh',
@@ -172,6 +173,8 @@ function exchange(): string[] {
     ...['--ro-bind', STAGED.socketDir, '/run/outwork/s'],
     ...['--symlink', 's/membrane.sock', INSIDE_PATHS.socket, '--remount-ro', '/run/outwork'],
     ...['--perms', '0700', '--size', String(64 * MiB), '--tmpfs', INSIDE_PATHS.private],
+    // Tools may run what lies there, and the executor alone may put it there.
+    ...['--perms', '0755', '--size', String(16 * MiB), '--tmpfs', INSIDE_PATHS.approved],
   ];
 }
 
