@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { UsageError } from '../../core/errors.ts';
 import type { EngineName, PlacementName } from '../../core/run/types.ts';
+import { removeTree } from '../sandbox/remove-tree.ts';
 import { resultFaults } from './check-results.ts';
 import { describeEngine } from './engine-facts.ts';
 import { figuresOf } from './figures.ts';
@@ -65,7 +66,7 @@ export async function runCompare(options: CompareOptions): Promise<CompareResult
     const written = options.out === undefined ? [] : await writeResults(options.out, results);
     return { results, written, exitCode: results.placements.every((placement) => placement.failed === 0) ? 0 : 1 };
   } finally {
-    await rm(workDir, { recursive: true, force: true });
+    await removeTree(workDir);
   }
 }
 

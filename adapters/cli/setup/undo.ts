@@ -1,5 +1,6 @@
 import { lstat, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeTree } from '../../sandbox/remove-tree.ts';
 import { lockStateDir } from '../../store/state-lock.ts';
 import type { SetupHost } from './host.ts';
 import type { Added } from './receipt.ts';
@@ -59,7 +60,7 @@ function planOf(entry: Added, host: SetupHost, options: UndoOptions): Promise<Un
     case 'opa':
       return planOpa(entry.path);
     case 'state-directory':
-      return planState(entry.path, host, options);
+      return planState(entry.path, options);
   }
 }
 
@@ -122,20 +123,19 @@ async function planOpa(path: string): Promise<UndoPlan | Settled> {
   return { detail: path, command: `rm -r ${path}`, privileged: false, act: () => rm(path, { recursive: true }) };
 }
 
-async function planState(path: string, host: SetupHost, { deleteState }: UndoOptions): Promise<UndoPlan | Settled> {
+async function planState(path: string, { deleteState }: UndoOptions): Promise<UndoPlan | Settled> {
   if (!(await exists(path))) return { state: 'removed', detail: `${path}: not there any more` };
   const empty = (await readdir(path)).length === 0;
   if (empty) return { detail: `${path} (empty)`, command: `rmdir ${path}`, privileged: false, act: () => rmdir(path) };
   if (!deleteState) return { state: 'kept', detail: `${path}: users, threads and workspaces are in it (see --delete-state)` };
-  return { detail: `${path} with all in it`, command: `rm -r ${path}`, privileged: false, act: () => removeState(path, host) };
+  return { detail: `${path} with all in it`, command: `rm -r ${path}`, privileged: false, act: () => removeState(path) };
 }
 
-/** A directory that a kernel owns is not removed. Workspaces belong to sub-ids: an ordinary user removes them as root of a user namespace. */
-async function removeState(path: string, host: SetupHost): Promise<void> {
+/** A directory that a kernel owns is not removed. */
+async function removeState(path: string): Promise<void> {
   const lock = await lockStateDir(path);
   try {
-    if (process.geteuid?.() === 0) await rm(path, { recursive: true });
-    else await mustRun(host, ['unshare', '--user', '--map-root-user', '--map-auto', 'rm', '-r', '--one-file-system', '--', path]);
+    await removeTree(path);
   } finally {
     await lock.release();
   }
