@@ -34,7 +34,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 /** Whether an answer is what the description says of its status. */
 function faultOf(name: RouteName, { status, json }: Pick<Answer, 'status' | 'json'>): string | undefined {
-  const { responses } = operations.get(name)?.operation ?? { responses: {} };
+  const responses: Operation['responses'] = operations.get(name)?.operation.responses ?? {};
   const described = responses[String(status)] ?? responses[`${String(status)[0]}XX`] ?? responses[`${String(status)[0]}xx`];
   const schema = described?.content?.['application/json']?.schema;
   if (schema === undefined) return `no JSON answer ${status} is described`;

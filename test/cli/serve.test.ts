@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { OPERATOR_SOCKET } from '../../adapters/api/operator-methods.ts';
 import { notifyManager } from '../../adapters/cli/service-manager.ts';
+import { CliWorld } from './cli-world.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
 
@@ -119,6 +120,18 @@ it('with --json says where it listens as a document, and log.level is obeyed', a
   server.child.kill('SIGINT');
   expect(await server.exit).toBe(0);
   expect(server.stderr()).toBe('');
+});
+
+it('a second signal leaves at once', async () => {
+  using world = new CliWorld();
+  const server = world.start('serve', '--listen', '127.0.0.1:0');
+  await server.prints('listening on');
+  server.interrupt();
+  expect(server.exits).toEqual([]);
+  server.interrupt();
+  expect(server.exits).toEqual([130]);
+  // The double's `exit` does not leave: it ends as it would have.
+  expect((await server.result).code).toBe(0);
 });
 
 it('an address beyond loopback is refused before anything is opened', async () => {
