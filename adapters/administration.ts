@@ -5,6 +5,8 @@ import type { KernelOperations } from '../core/kernel.ts';
 import { createOperations } from '../core/kernel-operations.ts';
 import { LiveRuns } from '../core/run/live-runs.ts';
 import { steadyClock } from '../core/seams/clock.ts';
+import { offlineControl } from './policy/offline-control.ts';
+import { offlineDecide } from './policy/offline-decide.ts';
 import { openSqliteStore } from './store/mikro-orm/store.ts';
 import { lockStateDir } from './store/state-lock.ts';
 
@@ -21,11 +23,14 @@ export async function openAdministration(config: CompiledConfig): Promise<Admini
   const lock = await lockStateDir(config.stateDir);
   try {
     const store = await openSqliteStore({ file: join(config.stateDir, 'outwork.db') });
+    const clock = steadyClock();
     const status = () => {
       throw new PolicyError('policy_not_ready', 'no kernel runs on this state directory', { hint: 'outwork serve' });
     };
     const operations = createOperations({
-      ...{ store, clock: steadyClock(), policy: { status }, live: new LiveRuns(), runsPerUser: config.runsPerUser },
+      ...{ store, clock, policy: { status }, live: new LiveRuns(), runsPerUser: config.runsPerUser },
+      control: offlineControl(config, store, clock),
+      decide: offlineDecide(config, store, clock),
       wake: () => {},
     });
     let closing: Promise<void> | undefined;

@@ -43,7 +43,8 @@ import { createRunTokens } from './membrane/tokens.ts';
 import { type CountingGateway, countingGateway } from './model/counting-gateway.ts';
 import { createScriptedGateway } from './model/scripted-gateway.ts';
 import { disposablePerRun, hostLoopShell, persistentPerUser } from './placement/sandboxed.ts';
-import { createPolicyEngine } from './policy/wasm-engine.ts';
+import { createKernelPolicy } from './policy/kernel-policy.ts';
+import type { ReloadingPolicyEngine } from './policy/wasm-engine.ts';
 import { checkBubblewrap } from './sandbox/bubblewrap/checks.ts';
 import { createBubblewrapEngine } from './sandbox/bubblewrap/engine.ts';
 import { requireLimits } from './sandbox/cgroup/check.ts';
@@ -72,7 +73,7 @@ const id = <T>(name: string): ServiceIdentifier<T> => Symbol(name) as ServiceIde
 const T = {
   clock: id<Clock>('Clock'),
   store: id<SqliteStore>('Store'),
-  policy: id<PolicyEngine>('PolicyEngine'),
+  policy: id<ReloadingPolicyEngine>('PolicyEngine'),
   tokens: id<RunTokens>('RunTokens'),
   model: id<CountingGateway>('ModelGateway'),
   delivery: id<Delivery>('Delivery'),
@@ -139,9 +140,7 @@ function module(
         async (clock: Clock, store: Store) => {
           const onEvent = (event: NewEvent) =>
             void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
-          return kept(await createPolicyEngine({ dir: config.policy.dir, clock, pollMs: capacity.policyPollMs, onEvent }), (policy) =>
-            policy.close(),
-          );
+          return kept(await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent }), (policy) => policy.close());
         },
         [T.clock, T.store],
       )
@@ -176,20 +175,26 @@ function module(
 
     bind(T.calls)
       .toResolvedValue(
-        (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway): CallDeps => ({
-          clock,
-          store,
-          policy,
-          model,
-          capacity,
-          live,
-          permits: new LocalPermits(),
-          reservations: new Reservations({ concurrentCalls: CONCURRENT_CALLS_PER_USER, callsPerRun: SAFETY.callsPerRun }),
-          broker: noSecrets,
-          egress: noEgress,
-          argumentFault: compileArgumentChecks(),
-          onMessage: () => kickDelivery(),
-        }),
+        (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway): CallDeps => {
+          const broker = noSecrets;
+          const progress = new ProgressLog({ events: store.events, clock, broker, onError: (error) => onError(error, undefined) });
+          return {
+            clock,
+            store,
+            policy,
+            model,
+            capacity,
+            live,
+            permits: new LocalPermits(),
+            reservations: new Reservations({ concurrentCalls: CONCURRENT_CALLS_PER_USER, callsPerRun: SAFETY.callsPerRun }),
+            broker,
+            progress: (scope, data) => progress.add(scope, data),
+            egress: noEgress,
+            logInput: config.policy.logInput ?? 'redacted',
+            argumentFault: compileArgumentChecks(),
+            onMessage: () => kickDelivery(),
+          };
+        },
         [T.clock, T.store, T.policy, T.model],
       )
       .inSingletonScope();
@@ -197,13 +202,8 @@ function module(
     bind(T.service)
       .toResolvedValue(
         (calls: CallDeps) => {
-          const progress = new ProgressLog({
-            events: calls.store.events,
-            clock: calls.clock,
-            broker: calls.broker,
-            onError: (error) => onError(error, undefined),
-          });
-          return createMembraneService({ ...calls, progress: (scope, data) => progress.add(scope, data), onError });
+          const { progress = () => {} } = calls;
+          return createMembraneService({ ...calls, progress, onError });
         },
         [T.calls],
       )
@@ -238,7 +238,10 @@ function module(
               if (found === undefined) throw new UsageError('not_found', `No user ${user} in tenant ${tenant}`);
               return found.slice;
             },
-            onEvent: (event) => void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined)),
+            onEvent: (event) => {
+              if (event.type === 'sandbox.stopped') live.forgetSandbox(String(event.data.sandbox));
+              store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
+            },
           }),
         [T.engine, T.membrane, T.tokens, T.clock, T.store],
       )
@@ -297,7 +300,16 @@ function module(
         (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model) =>
           createLocalKernel({
             config,
-            operations: createOperations({ store, clock, policy, live, runsPerUser: config.runsPerUser, wake: () => wake() }),
+            operations: createOperations({
+              store,
+              clock,
+              policy,
+              control: policy,
+              decide: async (input) => policy.decide(input),
+              live,
+              runsPerUser: config.runsPerUser,
+              wake: () => wake(),
+            }),
             store,
             clock,
             policy,

@@ -76,6 +76,14 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   const scenario = pick('model.scenario', 'hello', given.model?.scenario, overrides.scenario);
   const policyDir = given.policy?.dir === undefined ? undefined : resolve(base, given.policy.dir);
   const dir = pick('policy.dir', packageFolder('policies'), policyDir);
+  const logInput = pick('policy.logInput', 'redacted', given.policy?.logInput);
+  const optionalPath = (path: string, value: string | undefined): string | undefined => {
+    if (value !== undefined) lines.push({ path, value: resolve(base, value), source: 'file' });
+    return value === undefined ? undefined : resolve(base, value);
+  };
+  const publicKey = optionalPath('policy.publicKey', given.policy?.publicKey);
+  const siteDir = optionalPath('policies.dir', given.policies?.dir);
+  const policy = { dir, logInput, ...(publicKey === undefined ? {} : { publicKey }), ...(siteDir === undefined ? {} : { siteDir }) };
   const capacity = defaultCapacity();
   for (const key of Object.keys(capacity) as (keyof typeof capacity)[]) {
     capacity[key] = pick(`capacity.${key}`, capacity[key], given.capacity?.[key]);
@@ -96,7 +104,7 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
     metrics: pick('api.metrics', 'operator', given.api?.metrics),
   };
   const tenants = compileTenants(given.tenants ?? {}, lines);
-  const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy: { dir } };
+  const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy };
   return { config: deepFreeze({ ...config, capacity, limits, tenants, log, api }), lines };
 }
 

@@ -22,6 +22,12 @@ export interface CompiledConfig {
   readonly policy: {
     /** Bundle root: `policies/` of the package unless given. */
     readonly dir: string;
+    /** Rules and data of the installation's own (`policies.dir`), compiled together with the bundle's. */
+    readonly siteDir?: string;
+    /** File of the Ed25519 public key (SPKI PEM) that must have signed rules and data; absent means that no signature is wanted. */
+    readonly publicKey?: string;
+    /** What the decision log keeps of a question beside its digest; absent means `redacted`. */
+    readonly logInput?: 'digest' | 'redacted';
   };
   readonly capacity: Readonly<Record<CapacityName, number>>;
   readonly limits: SandboxLimits;

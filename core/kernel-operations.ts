@@ -1,8 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { type ApprovalOperationsDeps, approvalOperations } from './approval/operations.ts';
 import { eventOf } from './capability/call.ts';
 import { StoreError, UsageError } from './errors.ts';
 import { NAME_PATTERN } from './ids.ts';
 import type { ApiCaller, KernelOperations, RunView } from './kernel.ts';
+import type { PolicyControl } from './policy/control.ts';
+import { policyOperations } from './policy/operations.ts';
 import type { PolicyEngine } from './policy/types.ts';
 import type { Store } from './ports/store.ts';
 import type { LiveRuns } from './run/live-runs.ts';
@@ -11,10 +14,12 @@ import { resolveRun } from './run/resolve.ts';
 import { ACTIVE_STATES, isTerminal, type Run } from './run/types.ts';
 import type { Clock } from './seams/clock.ts';
 
-export interface OperationsDeps {
+export interface OperationsDeps extends ApprovalOperationsDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly policy: Pick<PolicyEngine, 'status'>;
+  /** Absent where no policy is loaded; what changes it is then refused. */
+  readonly control?: PolicyControl;
   readonly live: LiveRuns;
   /** Runs of one user at work at once; given, a queued run says when it waits for that. */
   readonly runsPerUser?: number;
@@ -138,6 +143,8 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     revokeTokens: async (user) => ({ revoked: await asUsage(store.users.revokeTokens({ ...user, nowMs: clock.now() })) }),
     disableUser: (user) => asUsage(store.users.setDisabled({ ...user, nowMs: clock.now() })),
     policyStatus: async () => deps.policy.status(),
+    ...policyOperations(deps),
+    ...approvalOperations(deps),
   };
 }
 

@@ -1,5 +1,7 @@
+import type { ApprovalOperations, TokenApprovals } from './approval/operations.ts';
 import type { CompiledConfig } from './config.ts';
 import type { KernelEvent } from './events.ts';
+import type { PolicyOperations } from './policy/operations.ts';
 import type { PolicyStatus } from './policy/types.ts';
 import type { CallRow, DecisionRow, EventFilter, RunCount } from './ports/store.ts';
 import type { Attempt, Message, Origin, PlacementName, Role, Run, RunState, Thread, User } from './run/types.ts';
@@ -29,7 +31,7 @@ export interface RunView {
  * The operations of a kernel: what the command line, the API and the console do. The command line uses it in-process, or through the
  * operator socket of the kernel that owns the state directory; both are this interface.
  */
-export interface KernelOperations {
+export interface KernelOperations extends PolicyOperations, ApprovalOperations {
   /** @throws UsageError `not_found` (user, thread) */
   post(request: PostRequest): Promise<{ readonly thread: Thread; readonly message: Message; readonly run: Run }>;
   /** @throws UsageError `not_found` */
@@ -95,7 +97,7 @@ export interface KernelGauges {
 export type SandboxState = 'starting' | 'busy' | 'idle' | 'stopping';
 
 /** What a kernel that serves others over a network needs beside its operations. Not part of them: none is reachable by a client. */
-export interface Servable {
+export interface Servable extends TokenApprovals {
   /** The caller whom a bearer token names now; undefined for an unknown, ended or revoked token, and for a disabled user. */
   authenticate(token: string): Promise<ApiCaller | undefined>;
   /** Looks at what a run needs; answers are kept for a few seconds, so that asking often costs nothing. */

@@ -1,3 +1,4 @@
+import { APPROVAL_STATES } from '../../core/approval/types.ts';
 import type { KernelOperations } from '../../core/kernel.ts';
 import { SAFETY } from '../../core/limits.ts';
 import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
@@ -18,12 +19,16 @@ export const id = (prefix: string) => ({ type: 'string', pattern: `^${prefix}_[0
 export const LIMIT = { type: 'integer', minimum: 1, maximum: 1000 } as const;
 export const CURSOR = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 export const BODY = { type: 'string', minLength: 1, maxLength: SAFETY.messageBytes } as const;
+/** Said with an answer. */
+export const NOTE = { type: 'string', maxLength: 1000 } as const;
 const ROLES = { type: 'array', maxItems: 4, uniqueItems: true, items: { enum: ['user', 'approver', 'operator', 'policy'] } } as const;
 
 /** A closed object. */
 export function shape(properties: Readonly<Record<string, object>>, required: readonly string[]) {
   return { type: 'object', additionalProperties: false, properties, required };
 }
+
+const PERSON = shape({ tenant: NAME, user: NAME }, ['tenant', 'user']);
 
 /**
  * JSON schemas of the arguments of each operation, in order; the trailing ones beyond `required` may be left out. An operation that is
@@ -90,6 +95,31 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
     required: 1,
   },
   policyStatus: { args: [], required: 0 },
+  listApprovals: {
+    args: [
+      shape(
+        {
+          tenant: NAME,
+          run: id('run'),
+          actor: NAME,
+          states: { type: 'array', maxItems: 6, items: { enum: APPROVAL_STATES } },
+          limit: LIMIT,
+        },
+        ['limit'],
+      ),
+    ],
+    required: 1,
+  },
+  showApproval: { args: [id('apr')], required: 1 },
+  answerApproval: {
+    args: [shape({ approval: id('apr'), answer: { enum: ['approve', 'deny'] }, note: NOTE }, ['approval', 'answer'])],
+    required: 1,
+  },
+  applyPolicy: { args: [shape({ widen: PERSON }, [])], required: 1 },
+  rollBackPolicy: { args: [shape({ digest: { type: 'string', pattern: '^[0-9a-f]{8,64}$' }, by: PERSON }, ['digest', 'by'])], required: 1 },
+  policySnapshots: { args: [], required: 0 },
+  showDecision: { args: [id('dec')], required: 1 },
+  listDecisions: { args: [CURSOR, { type: 'integer', minimum: 1, maximum: 10_000 }], required: 2 },
 };
 
 /** Schema of a request body: `{args: [...]}`. */

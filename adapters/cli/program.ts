@@ -1,7 +1,9 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { NAME_PATTERN } from '../../core/ids.ts';
+import { Command, Option } from 'commander';
 import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
+import { addApproval } from './approval-program.ts';
+import { DAY, durationArgument, idArgument, listOf, nameArgument, numberArgument } from './arguments.ts';
 import type { CommandContext, GlobalOptions } from './context.ts';
+import { addPolicy } from './policy-program.ts';
 
 /** Runs a command's own file; it is loaded only when that command runs, so that help and version stay fast. */
 export type Dispatch = (command: (context: CommandContext) => Promise<number>, global: GlobalOptions) => Promise<void>;
@@ -31,11 +33,12 @@ export function buildProgram(version: string, dispatch: Dispatch): Command {
   addSetup(program, on);
   addRun(program, on);
   addRows(program, on);
+  addApproval(program, on);
   addPolicy(program, on);
   return program;
 }
 
-type On = (command: Command, run: (context: CommandContext) => Promise<number>) => Promise<void>;
+export type On = (command: Command, run: (context: CommandContext) => Promise<number>) => Promise<void>;
 
 function addSetup(program: Command, on: On): void {
   program
@@ -209,57 +212,4 @@ function addUsers(program: Command, on: On): void {
     .action((name, options, command: Command) =>
       on(command, async (context) => (await import('./commands/user.ts')).userToken(context, name, options)),
     );
-}
-
-function addPolicy(program: Command, on: On): void {
-  const policy = program.command('policy').description('the rules');
-  policy
-    .command('build')
-    .description('compile the rules to policies/dist')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyBuild(context)));
-  policy
-    .command('test')
-    .description('format, check and test the rules')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyTest(context)));
-}
-
-const DAY = 24 * 60 * 60 * 1000;
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY };
-
-function durationArgument(text: string): number {
-  const [, digits = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = Number(digits) * (UNITS[unit] ?? 0);
-  if (ms < 1000 || ms > 366 * DAY) throw new InvalidArgumentError('Write a time such as 30m, 12h or 90d, from 1s to 366d.');
-  return ms;
-}
-
-function nameArgument(text: string): string {
-  if (!NAME_PATTERN.test(text)) throw new InvalidArgumentError('A name is lower-case letters, digits, ".", "_" and "-", at most 63.');
-  return text;
-}
-
-function idArgument(prefix: string): (text: string) => string {
-  const pattern = new RegExp(`^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`);
-  return (text) => {
-    if (!pattern.test(text)) throw new InvalidArgumentError(`An id that starts with ${prefix}_ is wanted.`);
-    return text;
-  };
-}
-
-function numberArgument(low: number, high: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= low && value <= high)) throw new InvalidArgumentError(`A whole number from ${low} to ${high} is wanted.`);
-    return value;
-  };
-}
-
-function listOf<T extends string>(choices: readonly T[]): (text: string) => T[] {
-  return (text) => {
-    if (text === 'all') return [...choices];
-    const items = text.split(',');
-    const wrong = items.find((item) => !(choices as readonly string[]).includes(item));
-    if (wrong !== undefined) throw new InvalidArgumentError(`Choose from ${choices.join(', ')}.`);
-    return [...new Set(items)] as T[];
-  };
 }

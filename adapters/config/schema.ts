@@ -80,7 +80,11 @@ export const configFileSchema = z.strictObject({
   runsPerUser: z.union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })]).optional(),
   harness: name.optional(),
   model: z.strictObject({ gateway: z.literal('scripted').optional(), scenario: path.optional() }).optional(),
-  policy: z.strictObject({ dir: path.optional() }).optional(),
+  policy: z
+    .strictObject({ dir: path.optional(), publicKey: path.optional(), logInput: z.enum(['digest', 'redacted']).optional() })
+    .optional(),
+  /** Rules and data of one's own. */
+  policies: z.strictObject({ dir: path.optional() }).optional(),
   capacity: z.strictObject(capacityShape()).optional(),
   /** What one sandbox may use. */
   limits: z.strictObject(limitsShape()).optional(),

@@ -55,16 +55,21 @@ export function recordedQuestions(rows: readonly DecisionRow[]): readonly Questi
 /** What `next` answers differently from `now`; the order is that of the questions. */
 export async function findFlips(questions: readonly Question[], now: Ask, next: Ask, running: PolicyDigests | undefined): Promise<Flip[]> {
   const flips: Flip[] = [];
-  for (const [at, { of, kind, text, about, decided }] of questions.entries()) {
+  for (const [at, question] of questions.entries()) {
     if (at % SLICE === SLICE - 1) await turn();
+    const { text, decided } = question;
     const sameSnapshot = decided !== undefined && running !== undefined && sameDigests(decided.digests, running);
-    const before: Outcome = sameSnapshot ? decided : now(text);
-    const after = next(text);
-    const looser = isLooser(before, after);
-    if (!looser && !isLooser(after, before)) continue;
-    flips.push({ of, kind, before: before.effect, after: after.effect, looser, codes: after.reasons.map(({ code }) => code), about });
+    const flip = flipOf(question, sameSnapshot ? decided : now(text), next(text));
+    if (flip !== undefined) flips.push(flip);
   }
   return flips;
+}
+
+/** The difference between two answers to one question; undefined when there is none. */
+export function flipOf({ of, kind, about }: Question, before: Outcome, after: Verdict): Flip | undefined {
+  const looser = isLooser(before, after);
+  if (!looser && !isLooser(after, before)) return undefined;
+  return { of, kind, before: before.effect, after: after.effect, looser, codes: after.reasons.map(({ code }) => code), about };
 }
 
 /** @throws PolicyError `policy_widening`, with the first few flips in its message */

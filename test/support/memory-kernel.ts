@@ -194,6 +194,13 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
       users[users.indexOf(user)] = next;
       return next;
     },
+    applyPolicy: async () => ({ digests: EMPTY_DIGESTS, snapshot: 's', changed: false, flips: [] }),
+    rollBackPolicy: async () => ({ digests: EMPTY_DIGESTS, snapshot: 's', changed: true, flips: [] }),
+    policySnapshots: async () => [],
+    showDecision: async (id) => {
+      throw new UsageError('not_found', `no decision ${id}`);
+    },
+    listDecisions: async () => [],
     policyStatus: async () => ({ ready: true, digests: EMPTY_DIGESTS, loadedAtMs: 0, reloadFault: undefined }),
     async start() {
       state.started = true;

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UsageError } from '../../../core/errors.ts';
+import { type CommandContext, configOf } from '../context.ts';
+import { EXIT } from '../exit-code.ts';
+
+export interface NewRuleOptions {
+  readonly kind: 'call' | 'placement' | 'approval';
+  readonly effect: 'deny' | 'ask';
+}
+
+/** A condition that a reader will recognise as an example, and a question that meets it, by kind. */
+const EXAMPLE = {
+  call: {
+    condition: 'input.capability == "shell.exec"\n\tinput.args.argv[0] == "change-me"',
+    met: '{"capability": "shell.exec", "args": {"argv": ["change-me"]}}',
+    not: '{"capability": "shell.exec", "args": {"argv": ["make"]}}',
+  },
+  placement: { condition: 'input.placement == "change-me"', met: '{"placement": "change-me"}', not: '{"placement": "host-loop-shell"}' },
+  approval: {
+    condition: 'input.approver.user == "change-me"',
+    met: '{"approver": {"user": "change-me"}}',
+    not: '{"approver": {"user": "bob"}}',
+  },
+} as const;
+
+/**
+ * Writes a rule and its test that pass every gate as they are: in the site's rules when `policies.dir` is configured, else in the bundle.
+ * @throws UsageError `usage` for a name that is none, or an effect that the kind does not know; `conflict` when a file is there
+ */
+export async function policyNewRule(context: CommandContext, name: string, { kind, effect }: NewRuleOptions): Promise<number> {
+  if (!/^[a-z][a-z0-9_]{2,62}$/.test(name))
+    throw new UsageError('usage', 'The name of a rule is its code: lower-case letters, digits and _.');
+  if (effect === 'ask' && kind !== 'call') throw new UsageError('usage', `Only a call can be asked about, not ${kind}.`);
+  const { dir, siteDir } = configOf(context).policy;
+  const root = siteDir ?? dir;
+  const folder = join(root, siteDir === undefined ? 'outwork' : 'site', kind);
+  const files = [join(folder, `${name}.rego`), join(folder, `${name}_test.rego`)] as const;
+  const taken = files.find((file) => existsSync(file));
+  if (taken !== undefined) throw new UsageError('conflict', `${taken} is there already`);
+  const of = `${siteDir === undefined ? 'outwork' : 'site'}.${kind}`;
+  await mkdir(folder, { recursive: true });
+  await writeFile(files[0], ruleText(of, name, kind, effect));
+  await writeFile(files[1], testText(of, name, kind, effect));
+  if (context.out.json) context.out.document({ rule: files[0], test: files[1] });
+  else {
+    for (const file of files) context.out.line(file);
+    context.out.note('next: edit both, then outwork policy build and outwork policy check');
+  }
+  return EXIT.good;
+}
+
+const ruleText = (of: string, name: string, kind: NewRuleOptions['kind'], effect: string): string => `package ${of}
+
+# METADATA
+# title: ${name.replaceAll('_', ' ')}
+# schemas:
+#   - input: schema.input.${kind}
+# custom:
+#   code: ${name}
+#   threat: name-the-threat
+#   solution: Say what a person does who meets this.
+${effect} contains {
+	"code": rego.metadata.rule().custom.code,
+	"message": "Say why, for the agent and for people.",
+} if {
+	${EXAMPLE[kind].condition}
+}
+`;
+
+const testText = (of: string, name: string, kind: NewRuleOptions['kind'], effect: string): string => `package ${of}_test
+
+import data.${of}
+
+_${name}(question) := {reason.code | some reason in reasons} if {
+	reasons := ${kind}.${effect} with input as question
+}
+
+test_fail_${name} if _${name}(${EXAMPLE[kind].met}) == {"${name}"}
+
+test_success_not_${name} if _${name}(${EXAMPLE[kind].not}) == set()
+`;

@@ -1,0 +1,81 @@
+import { type Command, Option } from 'commander';
+import { DAY, durationArgument, idArgument, nameArgument } from './arguments.ts';
+import type { On } from './program.ts';
+
+/** The grammar of `outwork policy`. */
+export function addPolicy(program: Command, on: On): void {
+  const policy = program.command('policy').description('the rules');
+  policy
+    .command('build')
+    .description('compile the rules')
+    .option('--sign <key>', 'also sign rules, data and version with this Ed25519 private key (PEM)')
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/policy.ts')).policyBuild(context, options)),
+    );
+  policy
+    .command('test')
+    .description('every gate of the rules; ends at the first fault')
+    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyTest(context)));
+  policy
+    .command('check')
+    .description('every gate and a replay of recorded decisions on one screen; exit 1 when one fails')
+    .option('--since <time>', 'replay decisions no older than this: 30m, 12h, 30d', durationArgument, 30 * DAY)
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/policy.ts')).policyCheck(context, options)),
+    );
+  policy
+    .command('explain')
+    .description('why a decision was made, rule by rule')
+    .argument('[decision]', 'decision id', idArgument('dec'))
+    .option('--input <file>', 'a question of your own instead: JSON as rules see it')
+    .action((decision, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/policy-explain.ts')).policyExplain(context, decision, options)),
+    );
+  policy
+    .command('replay')
+    .description('what the rules on disk would have decided; exit 1 when they allow more')
+    .addOption(
+      new Option('--since <time>', 'decisions no older than this: 30m, 12h, 30d').argParser(durationArgument).makeOptionMandatory(),
+    )
+    .option('--bundle <dir>', 'another bundle root than the configured one')
+    .option('--allow-widening', 'exit 0 even when more is allowed')
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/policy-replay.ts')).policyReplay(context, options)),
+    );
+  policy
+    .command('new')
+    .description('begin something')
+    .command('rule')
+    .description('write a rule and its test, in the site’s rules when policies.dir is configured')
+    .argument('<name>', 'its code: lower-case letters, digits and _')
+    .addOption(new Option('--kind <kind>', 'what it is asked about').choices(['call', 'placement', 'approval']).default('call'))
+    .addOption(new Option('--effect <effect>', 'what it does').choices(['deny', 'ask']).default('deny'))
+    .action((name, options, command: Command) =>
+      on(command, async (context) => (await import('./commands/policy-new.ts')).policyNewRule(context, name, options)),
+    );
+  addPolicyChanges(policy, on);
+}
+
+function addPolicyChanges(policy: Command, on: On): void {
+  const commands = () => import('./commands/policy-apply.ts');
+  policy
+    .command('apply')
+    .description('load what is on disk through every gate')
+    .option('--allow-widening', 'also when it allows more than what runs; needs --user')
+    .option('--user <name>', 'who says so: a user with the role policy', nameArgument)
+    .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
+    .action((options, command: Command) => on(command, async (context) => (await commands()).policyApply(context, options)));
+  policy
+    .command('rollback')
+    .description('let an earlier snapshot run again')
+    .argument('<digest>', 'digest of the snapshot, or its first eight characters or more')
+    .requiredOption('--user <name>', 'who says so: a user with the role policy', nameArgument)
+    .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
+    .action((digest, options, command: Command) =>
+      on(command, async (context) => (await commands()).policyRollback(context, digest, options)),
+    );
+  policy
+    .command('status')
+    .description('what runs, since when, and what can be rolled back to')
+    .action((_options, command: Command) => on(command, async (context) => (await commands()).policyStatus(context)));
+}
