@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { type DestinationStream, pino, stdSerializers } from 'pino';
 import pretty from 'pino-pretty';
 import type { Logger } from '../../core/seams/logger.ts';
-import { escapeJsonText, printable } from '../cli/printable.ts';
+import { escapeJsonText, printable, printableLine } from '../cli/printable.ts';
 
 export type LogThreshold = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
@@ -49,22 +49,24 @@ function prettyLines(write: (text: string) => void): DestinationStream {
     },
   });
   const printer = pretty({
-    destination,
-    sync: true,
-    colorize: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname',
-    singleLine: true,
+    ...{ destination, sync: true, colorize: true, hideObject: true, translateTime: 'SYS:HH:MM:ss.l' },
+    messageFormat: (line) => forPeople(line),
   });
-  return {
-    // What a JSON text may hold escaped, the printer would write as it is: it gets neutral text.
-    write: (line) => void printer.write(`${JSON.stringify(neutral(JSON.parse(clean(line))))}\n`),
-  };
+  return { write: (line) => void printer.write(clean(line)) };
 }
 
-function neutral(value: unknown): unknown {
-  if (typeof value === 'string') return printable(value);
-  if (Array.isArray(value)) return value.map(neutral);
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [printable(key), neutral(item)]));
+/** What a line says by itself, or what only a program needs. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['level', 'time', 'msg', 'err', 'event', 'cursor', 'at_ms', 'tenant', 'thread']);
+
+/** A message and its fields on one line; an error's stack below. The printer would write as it is what a JSON text holds escaped. */
+function forPeople(line: Readonly<Record<string, unknown>>): string {
+  const { msg, err, data } = line;
+  const fields = { ...line, ...(typeof data === 'object' ? data : {}), data: undefined };
+  const words = Object.entries(fields).flatMap(([key, value]) =>
+    LEFT_OUT.has(key) || value === undefined ? [] : [`${key}=${textOf(value)}`],
+  );
+  const stack = (err as { stack?: string } | undefined)?.stack;
+  return [printableLine([msg, ...words].join(' ')), ...(stack === undefined ? [] : [printable(stack)])].join('\n');
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));

@@ -67,6 +67,16 @@ it.each([false, true])('text of a user moves no terminal (pretty: %s)', (pretty)
   expect(text()).toContain('owned');
 });
 
+it('for people a line is its message and its fields, an error has its stack below', () => {
+  const { log, text } = logger(true);
+  const event = { type: 'call.denied', cursor: 7, atMs: 1000, tenant: 'acme', thread: 'thr_1', run: 'run_1' } as const;
+  logEvent(log, { ...event, data: { capability: 'shell.exec', codes: ['program_unknown'], decision: 'dec_1' } });
+  log.error({ run: 'run_2', err: new Error('broken') }, 'error outside a run');
+  const plain = text().replaceAll(COLOUR, '');
+  expect(plain).toMatch(/^\[[\d:.]+\] WARN: call\.denied run=run_1 decision=dec_1 capability=shell\.exec codes=\["program_unknown"\]\n/);
+  expect(plain).toMatch(/ERROR: error outside a run run=run_2\nError: broken\n +at /);
+});
+
 it('a threshold holds back what is below it', () => {
   const { log, text } = logger(false, 'silent');
   log.error({}, 'nobody hears it');
