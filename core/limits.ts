@@ -37,6 +37,8 @@ export const SAFETY = {
   /** Output of one command, both streams each (obligation `output_limit` may lower it). */
   outputBytes: 1 * MiB,
   outputFloorBytes: 1 * KiB,
+  /** How long a background command may live; it is ended then. */
+  backgroundLifetimeMs: 24 * 60 * MINUTE,
   /** argv of one command. */
   argvItems: 256,
   argvBytes: 128 * KiB,
@@ -46,12 +48,12 @@ export const SAFETY = {
   checkpointBytes: 768 * KiB,
   /** One message. */
   messageBytes: 256 * KiB,
-  /** Calls of one run, denied ones included (code `budget_exhausted`). */
-  callsPerRun: 2000,
   /** A file of the workspace that an approved command runs (deny `approval_file_unusable`). */
   approvalFileBytes: 512 * KiB,
   /** The words of a command that is to be approved, as they are shown (deny `approval_too_long`). */
   approvalCommandCharacters: 16 * 1024,
+  /** Calls of one run, denied ones included (code `budget_exhausted`). */
+  callsPerRun: 2000,
   /** Body of a request to the HTTP API: one message, every character escaped (code `body_too_large`). */
   apiBodyBytes: 6 * 256 * KiB + 4 * KiB,
   /** JSON nesting of such a body (code `body_too_deep`). */
@@ -99,12 +101,12 @@ export const CAPACITY = {
   sandboxIdleMs: 30 * MINUTE,
   sandboxStartMs: 20 * SECOND,
   policyPollMs: 500,
-} as const;
-
   /** From an ask to the last moment of its answer. */
   approvalAnswerMs: 24 * 60 * MINUTE,
   /** From an approval to the last moment of its use. */
   approvalUseMs: 15 * MINUTE,
+} as const;
+
 /** What one sandbox may use. Defaults, which config may change (`limits`). What enforces each on this machine is `doctor`'s to say. */
 export const SANDBOX_LIMITS = {
   /** Memory of all its processes, page cache and temporary files together, in MiB (a cgroup). Beyond it the system ends a process of it. */

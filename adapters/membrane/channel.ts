@@ -1,6 +1,13 @@
 import type { CommandOutcome } from '../../core/capability/types.ts';
 import type { Owner } from '../../core/ids.ts';
-import type { FileOperation, FileResult, ToolCommand } from '../../core/ports/placement.ts';
+import type {
+  BackgroundOperation,
+  BackgroundResult,
+  CommandProgress,
+  FileOperation,
+  FileResult,
+  ToolCommand,
+} from '../../core/ports/placement.ts';
 import type { ControlMessage } from '../../core/wire/protocol.ts';
 
 /** One sandbox as the kernel reaches it: its own listening socket, and the control stream its guest opened on it. */
@@ -13,8 +20,9 @@ export interface SandboxChannel {
   /** Queues a message on the control stream. @throws SandboxError `guest_lost` */
   send(message: Extract<ControlMessage, { type: 'run' | 'cancel' | 'forget' | 'ping' }>): void;
   /** @throws SandboxError `guest_lost` and whatever code the guest answered */
-  exec(run: string, command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome>;
+  exec(run: string, command: ToolCommand, signal: AbortSignal, onProgress?: (progress: CommandProgress) => void): Promise<CommandOutcome>;
   file(operation: FileOperation, signal: AbortSignal): Promise<FileResult>;
+  background(operation: BackgroundOperation, signal: AbortSignal): Promise<BackgroundResult>;
   /** Requests and bytes since it opened; `compare` reads the difference over a turn. */
   readonly counters: { readonly requests: number; readonly hostToSandbox: number; readonly bytes: number; readonly connections: number };
   /** Closes the listener and every accepted connection. */

@@ -1,7 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import type { CommandOutcome } from '../../core/capability/types.ts';
 import { MembraneError, SandboxError } from '../../core/errors.ts';
-import type { FileOperation, FileResult, ToolCommand } from '../../core/ports/placement.ts';
+import type {
+  BackgroundOperation,
+  BackgroundResult,
+  CommandProgress,
+  FileOperation,
+  FileResult,
+  ToolCommand,
+} from '../../core/ports/placement.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import { type ControlMessage, type ControlReply, type HelloReply, type HelloRequest, WIRE_VERSION } from '../../core/wire/protocol.ts';
 import type { SandboxChannel } from './channel.ts';
@@ -66,10 +73,11 @@ export class GuestChannel implements SandboxChannel {
     this.#write(message);
   }
 
-  exec(run: string, command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome> {
+  exec(run: string, command: ToolCommand, signal: AbortSignal, onProgress?: (progress: CommandProgress) => void): Promise<CommandOutcome> {
     return this.#answers.ask({
       kind: 'exec',
       signal,
+      onProgress,
       timeoutMs: command.timeoutMs + this.#limits.answerGraceMs,
       send: (id) => this.#write({ type: 'exec', id, run, command }),
       cancel: (id) => this.#tryWrite({ type: 'exec.cancel', id }),
@@ -82,6 +90,16 @@ export class GuestChannel implements SandboxChannel {
       signal,
       timeoutMs: this.#limits.fileTimeoutMs,
       send: (id) => this.#write({ type: 'file', id, operation }),
+      cancel: () => undefined,
+    });
+  }
+
+  background(operation: BackgroundOperation, signal: AbortSignal): Promise<BackgroundResult> {
+    return this.#answers.ask({
+      kind: 'background',
+      signal,
+      timeoutMs: this.#limits.fileTimeoutMs,
+      send: (id) => this.#write({ type: 'background', id, operation }),
       cancel: () => undefined,
     });
   }

@@ -1,13 +1,15 @@
 import { SandboxError, type SandboxErrorCode } from '../../core/errors.ts';
+import type { CommandProgress } from '../../core/ports/placement.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import type { ControlReply } from '../../core/wire/protocol.ts';
 
-type Kind = 'exec' | 'file';
+type Kind = 'exec' | 'file' | 'background';
 type Answer<K extends Kind> = NonNullable<ControlReply[K]>;
 
 interface Pending {
   readonly kind: Kind;
   readonly settle: (reply: ControlReply) => void;
+  readonly onProgress: ((progress: CommandProgress) => void) | undefined;
   readonly fail: (error: SandboxError) => void;
 }
 
@@ -18,6 +20,8 @@ export interface Question<K extends Kind> {
   readonly send: (id: string) => void;
   /** Asks the guest to stop; called at most once. */
   readonly cancel: (id: string) => void;
+  /** Sees what an `exec` has printed so far; absent for those who do not care. */
+  readonly onProgress?: ((progress: CommandProgress) => void) | undefined;
   /** When the guest is asked to stop though nobody aborted. */
   readonly timeoutMs: number;
 }
@@ -61,7 +65,7 @@ export class PendingAnswers {
    * @throws SandboxError `timeout` (aborted before it was handed over) `guest_lost`, and the code the guest answered
    */
   async ask<K extends Kind>(question: Question<K>): Promise<Answer<K>> {
-    const { kind, signal, send, cancel, timeoutMs } = question;
+    const { kind, signal, send, cancel, timeoutMs, onProgress } = question;
     if (signal.aborted) throw new SandboxError('timeout', 'cancelled before it was handed to the guest');
     this.#asked += 1;
     const id = `q${this.#asked}`;
@@ -76,6 +80,7 @@ export class PendingAnswers {
     };
     this.#pending.set(id, {
       kind,
+      onProgress,
       settle: (reply) => {
         const answer = reply[kind];
         if (answer !== undefined) resolve(answer as Answer<K>);
@@ -99,6 +104,11 @@ export class PendingAnswers {
   answer(reply: ControlReply): boolean {
     const pending = this.#pending.get(reply.id);
     if (pending === undefined) return true;
+    if (reply.progress !== undefined) {
+      if (pending.kind !== 'exec') return false;
+      pending.onProgress?.(reply.progress);
+      return true;
+    }
     if (reply.error === undefined && reply[pending.kind] === undefined) return false;
     pending.settle(reply);
     return true;

@@ -3,10 +3,12 @@ import type { Approval } from '../approval/types.ts';
 import { CallError, StoreError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
+import type { Json } from '../json.ts';
 import type { LeakNote } from '../leak/scrub.ts';
 import { loggedInput } from '../policy/log.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
+import type { SandboxTools } from '../ports/placement.ts';
 import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
 import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
 import { noteActors } from '../run/other-actors.ts';
@@ -14,6 +16,7 @@ import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
 import { leakTermsOf, type Terms, termsOf } from './floor.ts';
+import { countOom, toldOom } from './oom.ts';
 import { keepOutcome } from './outcome.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
 import { evidenceLine } from './redact.ts';
@@ -26,6 +29,8 @@ export interface CallDeps extends AuthorizeDeps, DispatchDeps {
   readonly reservations: Reservations;
   readonly broker: Broker;
   readonly egress: Egress;
+  /** Takes what a run says of its progress; coalesced before it becomes an event. Absent: nobody listens. */
+  readonly progress?: (scope: CallScope, data: Json) => void;
   /** A reply was made durable: delivery may look. */
   readonly onMessage: () => void;
 }
@@ -58,7 +63,8 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
       reservation.release();
       return opened.reply;
     }
-    const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation });
+    const oomBefore = bound.descriptor.runsIn === 'command' ? countOom(run.seat.tools) : undefined;
+    const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation, oomBefore });
     if (runsLocally(scope, bound)) return handOver(deps, bound, permit);
     return await execute(deps, run, bound, permit, onDelta);
   } catch (error) {
@@ -217,27 +223,29 @@ async function execute(
     signal,
     secrets,
     onDelta,
+    onProgress: (progress) => deps.progress?.(permit.scope, { command: `${key.step}.${key.call}`, ...progress }),
   });
-  return close(deps, permit, outcome);
+  return close(deps, permit, outcome, run.seat.tools);
 }
 
 /** The executor reports how a local command ended. @throws CallError `permit_unknown` `permit_expired` */
 export async function closePermit(deps: CallDeps, scope: CallScope, report: PermitClose): Promise<FinalReply> {
   const permit = deps.permits.take(report.permit, scope);
   const late = deps.clock.now() > permit.deadlineMs;
-  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), late ? 'unknown' : undefined);
+  const tools = deps.live.find(scope.run)?.seat.tools;
+  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), tools, late ? 'unknown' : undefined);
   if (late) throw new CallError('permit_expired', 'The outcome came after the deadline of its permit');
   return reply;
 }
 
 /** Obligations, then the row's end and its event in one durable write. */
-async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, forced?: 'unknown'): Promise<FinalReply> {
+async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools?: SandboxTools, forced?: 'unknown'): Promise<FinalReply> {
   const { scope, row } = permit;
   try {
     const secrets = deps.broker.liveSecrets(scope);
     const { leaks: found, outputBytes } = permit.terms;
     const rules = { capability: row.capability, secrets, leaks: found, outputBytes, keepControls: permit.keepControls };
-    const { outcome, leaks } = keepOutcome(raw, rules);
+    const { outcome, leaks } = keepOutcome(await toldOom(raw, permit.oomBefore, tools), rules);
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
     const closed = await deps.store.calls.close(scope, {
       permit: permit.id,

@@ -3,18 +3,27 @@ import { CAPACITY, SAFETY } from '../limits.ts';
 import type { FileOperation } from '../ports/placement.ts';
 import type { JsonSchema } from '../seams/validator.ts';
 import { clipText } from './truncate.ts';
-import { CAPABILITIES, type Caller, type CapabilityName, type EffectClass, type Enforcer, type ShellExecArgs } from './types.ts';
+import {
+  CAPABILITIES,
+  type Caller,
+  type CapabilityName,
+  type EffectClass,
+  type Enforcer,
+  type ShellBackgroundArgs,
+  type ShellExecArgs,
+} from './types.ts';
 
 /**
  * Everything the kernel knows about one capability, in one place.
  * `runsIn` says who carries an allowed call out: the kernel itself, the store (in the transaction that closes the call), the sandbox's
- * resident file helper, or a command in the sandbox (by permit where the executor lives there).
+ * resident file helper, a command in the sandbox (by permit where the executor lives there), or the guest that looks after background
+ * commands, whom the kernel asks in every placement.
  */
 export interface CapabilityDescriptor {
   readonly name: CapabilityName;
   readonly callers: readonly Caller[];
   readonly effectClass: EffectClass;
-  readonly runsIn: 'gateway' | 'store' | 'files' | 'command';
+  readonly runsIn: 'gateway' | 'store' | 'files' | 'command' | 'background';
   readonly args: JsonSchema;
   /** What policy sees of the arguments: bounded, canonical. */
   project(args: Json): Json;
@@ -64,6 +73,9 @@ const model: CapabilityDescriptor = {
   permitMs: () => CAPACITY.commandTimeoutMaxMs,
 };
 
+/** The contract of every limit on output: a positive integer, clamped to [1 KiB, 1 MiB] where it is used; anything else is refused. */
+const outputBytes: JsonSchema = { type: 'integer', minimum: 1 };
+
 const shellArgs = (args: Json): ShellExecArgs => args as unknown as ShellExecArgs;
 
 const shell: CapabilityDescriptor = {
@@ -83,8 +95,11 @@ const shell: CapabilityDescriptor = {
       },
       stdin: text(SAFETY.fileBytes),
       timeoutMs: { type: 'integer', minimum: 1, maximum: CAPACITY.commandTimeoutMaxMs },
-      outputBytes: { type: 'integer', minimum: 1 },
+      outputBytes,
+      controls: { enum: ['keep', 'strip'] },
+      save: object({ path, bytes: outputBytes }, ['path']),
       background: { type: 'boolean' },
+      lifetimeMs: { type: 'integer', minimum: 1000, maximum: SAFETY.backgroundLifetimeMs },
     },
     ['argv'],
   ),
@@ -101,6 +116,32 @@ const shell: CapabilityDescriptor = {
   },
   summarize: (args) => shellArgs(args).argv.join(' '),
   permitMs: (args) => (shellArgs(args).timeoutMs ?? CAPACITY.commandTimeoutMs) + 10_000,
+};
+
+const backgroundArgs = (args: Json): ShellBackgroundArgs => args as unknown as ShellBackgroundArgs;
+
+const background: CapabilityDescriptor = {
+  name: 'shell.background',
+  callers: ['executor', 'product', 'operator'],
+  // Ending what has ended changes nothing more.
+  effectClass: 'idempotent',
+  runsIn: 'background',
+  args: {
+    oneOf: [
+      object({ op: { const: 'list' } }, ['op']),
+      object({ op: { const: 'tail' }, id: text(64), outputBytes }, ['op', 'id']),
+      object({ op: { const: 'kill' }, id: text(64) }, ['op', 'id']),
+    ],
+  },
+  project: (args) => {
+    const { op, ...rest } = backgroundArgs(args);
+    return { op, id: 'id' in rest ? rest.id : '' };
+  },
+  summarize: (args) => {
+    const { op, ...rest } = backgroundArgs(args);
+    return 'id' in rest ? `${op} ${rest.id}` : op;
+  },
+  permitMs: () => 30_000,
 };
 
 const filePath = (args: Json): string => (args as unknown as { path: string }).path;
@@ -168,6 +209,7 @@ const checkpoint: CapabilityDescriptor = {
 export const DESCRIPTORS: Readonly<Record<CapabilityName, CapabilityDescriptor>> = {
   'model.generate': model,
   'shell.exec': shell,
+  'shell.background': background,
   'fs.read': file('fs.read', 'pure', { maxBytes: { type: 'integer', minimum: 1, maximum: SAFETY.fileBytes } }, []),
   'fs.write': file('fs.write', 'idempotent', { body: text(SAFETY.fileBytes), encoding: { enum: ['utf8', 'base64'] } }, ['body']),
   'fs.list': file('fs.list', 'pure', { maxEntries: { type: 'integer', minimum: 1, maximum: 5000 } }, []),

@@ -1,14 +1,14 @@
 import type { CapacityName } from '../config.ts';
 import { CallError, OutworkError, SandboxError } from '../errors.ts';
 import type { Json } from '../json.ts';
-import type { Seat } from '../ports/placement.ts';
+import type { BackgroundOperation, CommandProgress, Seat } from '../ports/placement.ts';
 import type { RecordedOutcome, Store, StoreEffect } from '../ports/store.ts';
 import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
 import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
 import type { Permit } from './permits.ts';
 import { StreamRedactor, scrubJson } from './redact.ts';
 import { clipText } from './truncate.ts';
-import type { CommandOutcome, ShellExecArgs } from './types.ts';
+import type { CommandOutcome, ShellBackgroundArgs, ShellExecArgs } from './types.ts';
 
 export interface DispatchDeps {
   readonly store: Store;
@@ -25,6 +25,7 @@ export interface Dispatch {
   readonly signal: AbortSignal;
   readonly secrets: readonly string[];
   readonly onDelta: ((text: string) => void) | undefined;
+  readonly onProgress?: ((progress: CommandProgress) => void) | undefined;
 }
 
 export interface Dispatched {
@@ -51,14 +52,16 @@ const endIsUnknown = (error: unknown): boolean =>
   error instanceof SandboxError && (error.code === 'guest_lost' || error.code === 'not_running');
 
 async function carryOut(deps: DispatchDeps, work: Dispatch): Promise<RecordedOutcome> {
-  const { descriptor, args, permit, seat, signal } = work;
+  const { descriptor, args, permit, seat, signal, onProgress } = work;
   switch (descriptor.runsIn) {
     case 'gateway':
       return result(await generate(deps, work));
     case 'files':
       return result((await seat.tools.file(fileOperation(descriptor.name, args), signal)) as unknown as Json);
     case 'command':
-      return result((await seat.tools.exec(commandOf(args, permit, deps.capacity), signal)) as unknown as Json);
+      return result((await seat.tools.exec(commandOf(args, permit, deps.capacity), signal, onProgress)) as unknown as Json);
+    case 'background':
+      return result((await seat.tools.background(backgroundOperation(args, permit), signal)) as unknown as Json);
     case 'store':
       throw new CallError('dispatch_failed', `${descriptor.name} is carried out where it is recorded`);
   }
@@ -89,15 +92,22 @@ export function commandBounds(
 }
 
 function commandOf(args: Json, permit: Permit, capacity: DispatchDeps['capacity']) {
-  const { argv, cwd, env, stdin, background } = args as unknown as ShellExecArgs;
+  const { argv, cwd, env, stdin, save, background, lifetimeMs } = args as unknown as ShellExecArgs;
   return {
     argv: permit.argv ?? argv,
     ...commandBounds(args, permit, capacity),
     ...(cwd === undefined ? {} : { cwd }),
     ...(env === undefined ? {} : { env }),
     ...(stdin === undefined ? {} : { stdin }),
+    ...(save === undefined ? {} : { save }),
     ...(background === undefined ? {} : { background }),
+    ...(lifetimeMs === undefined ? {} : { lifetimeMs }),
   };
+}
+
+function backgroundOperation(args: Json, { terms }: Pick<Permit, 'terms'>): BackgroundOperation {
+  const operation = args as unknown as ShellBackgroundArgs;
+  return operation.op === 'tail' ? { op: 'tail', id: operation.id, maxBytes: terms.outputBytes } : operation;
 }
 
 /** What a call means whose whole effect is on the store: the reads are made, the effect is left to the write that records the call. */

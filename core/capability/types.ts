@@ -4,6 +4,7 @@ import type { EngineName, Gate, Origin, PlacementName, Role } from '../run/types
 export const CAPABILITIES = [
   'model.generate',
   'shell.exec',
+  'shell.background',
   'fs.read',
   'fs.write',
   'fs.list',
@@ -77,9 +78,9 @@ export interface LocalPermit {
   readonly deadlineMs: number;
   readonly timeoutMs: number;
   readonly outputBytes: number;
-}
   /** What to start in place of the arguments that were asked for: approved files stand where their names did. */
   readonly argv?: readonly string[];
+}
 
 export interface ShellExecArgs {
   readonly argv: readonly string[];
@@ -88,10 +89,23 @@ export interface ShellExecArgs {
   readonly env?: { readonly [name: string]: string };
   readonly stdin?: string;
   readonly timeoutMs?: number;
+  /** Of each stream, the marker of what was left out included. A positive integer, held to [1 KiB, 1 MiB]; of a background command its log. */
   readonly outputBytes?: number;
+  /** `keep` leaves escape sequences and other controls in the output; by default they are taken out. */
+  readonly controls?: 'keep' | 'strip';
+  /** Also writes what the command prints into the workspace: standard output to `path`, standard error to `path` with `.stderr` after it. */
+  readonly save?: { readonly path: string; readonly bytes?: number };
   /** Declared background: outlives the call (and in `persistent-per-user` the run). */
   readonly background?: boolean;
+  /** When a background command is ended at the latest, from its start. */
+  readonly lifetimeMs?: number;
 }
+
+/** Arguments of `shell.background`: looks after commands that `shell.exec` has started in the background. */
+export type ShellBackgroundArgs =
+  | { readonly op: 'list' }
+  | { readonly op: 'tail'; readonly id: string; readonly outputBytes?: number }
+  | { readonly op: 'kill'; readonly id: string };
 
 /** How a command ended. `exitCode` is null unless the process exited by itself; unknown is never success. */
 export interface CommandOutcome {
@@ -105,6 +119,35 @@ export interface CommandOutcome {
   readonly truncated: boolean;
   /** The child's own wall time, from before its spawn to its end. */
   readonly wallMs: number;
-  /** In-namespace pid and log path, for a background command only. */
-  readonly background?: { readonly pid: number; readonly log: string };
+  /** Streams that are no text: they are described instead of shown. */
+  readonly binary?: readonly ('stdout' | 'stderr')[];
+  /** Copies in the workspace that were asked for. */
+  readonly saved?: readonly SavedOutput[];
+  /** What was started, for a background command only. */
+  readonly background?: BackgroundRecord;
+}
+
+/** A background command as its starter tells of it: one record, made where the command runs; nothing of it is put together elsewhere. */
+export interface BackgroundRecord {
+  readonly id: string;
+  /** Pid and process group as the sandbox sees them. */
+  readonly pid: number;
+  readonly pgid: number;
+  /** The file that is really written. */
+  readonly log: string;
+}
+
+/** A stream of a command as it was written into the workspace. */
+export interface SavedOutput {
+  readonly stream: 'stdout' | 'stderr';
+  readonly path: string;
+  /** Bytes of the file, the marker of what was left out included. */
+  readonly bytes: number;
+  readonly truncated: boolean;
+}
+
+/** A command's outcome as it is recorded and given back: what the kernel knows of it beside what was told. */
+export interface RecordedCommand extends CommandOutcome {
+  /** The engine has counted a process of this sandbox that was ended for want of memory, while this command ran and one of its processes was killed. */
+  readonly oom?: true;
 }

@@ -1,4 +1,4 @@
-import type { CommandOutcome } from '../capability/types.ts';
+import type { BackgroundRecord, CommandOutcome } from '../capability/types.ts';
 import type { Owner } from '../ids.ts';
 import type { ClaimedRun, EngineName, PlacementName } from '../run/types.ts';
 import type { Executor } from './executor.ts';
@@ -36,9 +36,43 @@ export interface Seat {
 }
 
 export interface SandboxTools {
-  exec(command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome>;
+  /** @param onProgress - sees what a running command has printed so far, now and then */
+  exec(command: ToolCommand, signal: AbortSignal, onProgress?: (progress: CommandProgress) => void): Promise<CommandOutcome>;
   file(operation: FileOperation, signal: AbortSignal): Promise<FileResult>;
+  background(operation: BackgroundOperation, signal: AbortSignal): Promise<BackgroundResult>;
+  /** Processes of the sandbox that the system has ended for want of memory since it was made; absent when the engine cannot count them. */
+  oomKills?(): Promise<number | undefined>;
 }
+
+/** What a running command has printed: sizes, and the end of it as text. */
+export interface CommandProgress {
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
+  readonly tail: string;
+}
+
+export type BackgroundOperation =
+  | { readonly op: 'list' }
+  /** The newest `maxBytes` of what the command has printed. */
+  | { readonly op: 'tail'; readonly id: string; readonly maxBytes: number }
+  /** Ends the command with everything it has started. */
+  | { readonly op: 'kill'; readonly id: string };
+
+/** A background command and how it stands. */
+export interface BackgroundCommand extends BackgroundRecord {
+  readonly running: boolean;
+  /** How it ended; both null while it runs. */
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Bytes it has printed. */
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+export type BackgroundResult =
+  | { readonly op: 'list'; readonly commands: readonly BackgroundCommand[] }
+  | { readonly op: 'tail'; readonly command: BackgroundCommand; readonly text: string }
+  | { readonly op: 'kill'; readonly command: BackgroundCommand };
 
 export interface ToolCommand {
   readonly argv: readonly string[];
@@ -47,7 +81,9 @@ export interface ToolCommand {
   readonly stdin?: string;
   readonly timeoutMs: number;
   readonly outputBytes: number;
+  readonly save?: { readonly path: string; readonly bytes?: number };
   readonly background?: boolean;
+  readonly lifetimeMs?: number;
 }
 
 export type FileOperation =

@@ -1,7 +1,8 @@
 import { eventOf } from '../capability/call.ts';
-import { evidenceJson } from '../capability/redact.ts';
 import type { CallScope } from '../capability/types.ts';
 import { canonicalJson, type Json } from '../json.ts';
+import { neutralText } from '../leak/controls.ts';
+import { EVIDENCE_TERMS, Scrubber } from '../leak/scrub.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { EventStore } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
@@ -11,7 +12,13 @@ const INTERVAL_MS = 200;
 /** Longer progress is replaced by a note of its size. */
 const MAX_BYTES = 4096;
 
-/** Coalesces progress: of what arrives within the interval, the newest becomes an event. */
+/** Commands of one run whose progress may wait at once; that of further ones is coalesced with the run's own. */
+const MAX_LANES = 8;
+
+/**
+ * Coalesces progress: of what arrives within the interval, the newest becomes an event; the run's own, and that of each of its commands
+ * (`data.command`), by itself. What it says was cut from more: it is scrubbed as such, and shown to people.
+ */
 export class ProgressLog {
   readonly #deps: {
     readonly events: EventStore;
@@ -27,14 +34,36 @@ export class ProgressLog {
 
   add(scope: CallScope, data: Json): void {
     const bytes = Buffer.byteLength(canonicalJson(data));
-    const bounded: Json = bytes <= MAX_BYTES ? evidenceJson(data, this.#deps.broker.liveSecrets(scope)) : { bytes, dropped: true };
-    const first = !this.#waiting.has(scope.run);
-    this.#waiting.set(scope.run, bounded);
+    const bounded: Json = bytes <= MAX_BYTES ? shownProgress(data, this.#deps.broker.liveSecrets(scope)) : { bytes, dropped: true };
+    const lane = this.#laneOf(scope.run, data);
+    const first = !this.#waiting.has(lane);
+    this.#waiting.set(lane, bounded);
     if (!first) return;
     this.#deps.clock.after(INTERVAL_MS, () => {
-      const progress = this.#waiting.get(scope.run) ?? null;
-      this.#waiting.delete(scope.run);
+      const progress = this.#waiting.get(lane) ?? null;
+      this.#waiting.delete(lane);
       this.#deps.events.append(eventOf(scope, 'run.progress', { progress }), this.#deps.clock.now()).catch(this.#deps.onError);
     });
   }
+
+  #laneOf(run: string, data: Json): string {
+    const command = (data as { command?: unknown } | null)?.command;
+    const own = `${run}\0`;
+    if (typeof command !== 'string' || command.length > 32) return own;
+    const lane = `${own}${command}`;
+    const waiting = [...this.#waiting.keys()].filter((key) => key.startsWith(own));
+    return waiting.length < MAX_LANES || waiting.includes(lane) ? lane : own;
+  }
+}
+
+function shownProgress(data: Json, secrets: readonly string[]): Json {
+  const scrubbed = new Scrubber(secrets, EVIDENCE_TERMS).json(data, { edges: { start: true, end: true } });
+  return neutralJson(scrubbed);
+}
+
+function neutralJson(value: Json): Json {
+  if (typeof value === 'string') return neutralText(value);
+  if (Array.isArray(value)) return value.map(neutralJson);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [neutralText(key), neutralJson(item)]));
 }

@@ -23,6 +23,8 @@ export interface SandboxHandle {
   readonly ended: Promise<{ readonly reason: string; readonly code?: SandboxErrorCode }>;
   /** Ends everything in it; resolves with `ended`. */
   stop(): Promise<void>;
+  /** Processes of it that the system has ended for want of memory; undefined where nothing counts them. */
+  oomKills?(): Promise<number | undefined>;
   /** Unique memory and live processes of the sandbox, read from outside. */
   usage(): Promise<{ readonly memoryBytes: number; readonly processes: number }>;
 }

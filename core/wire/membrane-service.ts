@@ -2,14 +2,13 @@ import { type CallDeps, call, closePermit, eventOf } from '../capability/call.ts
 import { evidenceText } from '../capability/redact.ts';
 import type { CallReply, CallScope } from '../capability/types.ts';
 import { CallError, OutworkError } from '../errors.ts';
-import type { Json } from '../json.ts';
 import type { LiveRun } from '../run/live-runs.ts';
 import type { RunContext } from './protocol.ts';
 import type { MembraneService } from './service.ts';
 
 export interface MembraneServiceDeps extends CallDeps {
   /** Progress of a run, already bounded by the membrane; coalesced before it becomes an event. */
-  readonly progress: (scope: CallScope, data: Json) => void;
+  readonly progress: NonNullable<CallDeps['progress']>;
   readonly onError: (error: unknown, run: string | undefined) => void;
 }
 

@@ -1,6 +1,6 @@
 import type { CallReply, CallRequest, CommandOutcome } from '../capability/types.ts';
 import type { Json } from '../json.ts';
-import type { FileOperation, FileResult, ToolCommand } from '../ports/placement.ts';
+import type { BackgroundOperation, BackgroundResult, CommandProgress, FileOperation, FileResult, ToolCommand } from '../ports/placement.ts';
 import type { ExitClaim, Message } from '../run/types.ts';
 
 /** Version of the membrane's wire. The kernel speaks this one and (from version 2 on) the one before. */
@@ -44,13 +44,16 @@ export type ControlMessage =
   | { readonly type: 'exec'; readonly id: string; readonly run: string; readonly command: ToolCommand }
   | { readonly type: 'exec.cancel'; readonly id: string }
   | { readonly type: 'file'; readonly id: string; readonly operation: FileOperation }
+  | { readonly type: 'background'; readonly id: string; readonly operation: BackgroundOperation }
   | { readonly type: 'ping' };
 
-/** Guest → kernel, for `exec` and `file`. */
+/** Guest → kernel, for `exec`, `file` and `background`. `progress` of an `exec` may come any number of times before its reply. */
 export interface ControlReply {
   readonly id: string;
   readonly exec?: CommandOutcome;
   readonly file?: FileResult;
+  readonly background?: BackgroundResult;
+  readonly progress?: CommandProgress;
   readonly error?: { readonly code: string; readonly message: string };
 }
 

@@ -51,6 +51,8 @@ export const helloReplySchema = {
   properties: { wire: { type: 'integer', const: WIRE_VERSION }, sandbox: id },
 } as const;
 
+const stream = { type: 'string', enum: ['stdout', 'stderr'] } as const;
+
 /** How a command ended, as a guest tells it. */
 export const commandOutcomeSchema = {
   type: 'object',
@@ -66,13 +68,77 @@ export const commandOutcomeSchema = {
     stderrBytes: count,
     truncated: { type: 'boolean' },
     wallMs: { type: 'number', minimum: 0, maximum: MAX_INTEGER },
+    binary: { type: 'array', maxItems: 2, items: stream },
+    saved: {
+      type: 'array',
+      maxItems: 2,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['stream', 'path', 'bytes', 'truncated'],
+        properties: { stream, path, bytes: count, truncated: { type: 'boolean' } },
+      },
+    },
     background: {
       type: 'object',
       additionalProperties: false,
-      required: ['pid', 'log'],
-      properties: { pid: count, log: path },
+      required: ['id', 'pid', 'pgid', 'log'],
+      properties: { id, pid: count, pgid: count, log: path },
     },
   },
+} as const;
+
+const exitCode = { anyOf: [{ type: 'integer', minimum: 0, maximum: 255 }, { type: 'null' }] } as const;
+const signal = { anyOf: [{ type: 'string', maxLength: 16 }, { type: 'null' }] } as const;
+
+const backgroundCommandSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'pid', 'pgid', 'log', 'running', 'exitCode', 'signal', 'bytes', 'ageMs'],
+  properties: { id, pid: count, pgid: count, log: path, running: { type: 'boolean' }, exitCode, signal, bytes: count, ageMs: count },
+} as const;
+
+const backgroundOperationSchema = {
+  oneOf: [
+    { type: 'object', additionalProperties: false, required: ['op'], properties: { op: { type: 'string', const: 'list' } } },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'id', 'maxBytes'],
+      properties: { op: { type: 'string', const: 'tail' }, id, maxBytes: count },
+    },
+    { type: 'object', additionalProperties: false, required: ['op', 'id'], properties: { op: { type: 'string', const: 'kill' }, id } },
+  ],
+} as const;
+
+const backgroundResultSchema = {
+  oneOf: [
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'commands'],
+      properties: { op: { type: 'string', const: 'list' }, commands: { type: 'array', maxItems: 128, items: backgroundCommandSchema } },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'command', 'text'],
+      properties: { op: { type: 'string', const: 'tail' }, command: backgroundCommandSchema, text: output },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'command'],
+      properties: { op: { type: 'string', const: 'kill' }, command: backgroundCommandSchema },
+    },
+  ],
+} as const;
+
+const commandProgressSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['stdoutBytes', 'stderrBytes', 'tail'],
+  properties: { stdoutBytes: count, stderrBytes: count, tail: { type: 'string', maxLength: 4096 } },
 } as const;
 
 const toolCommandSchema = {
@@ -86,7 +152,9 @@ const toolCommandSchema = {
     stdin: { type: 'string', maxLength: SAFETY.membraneBodyBytes },
     timeoutMs: count,
     outputBytes: count,
+    save: { type: 'object', additionalProperties: false, required: ['path'], properties: { path, bytes: count } },
     background: { type: 'boolean' },
+    lifetimeMs: count,
   },
 } as const;
 
@@ -109,6 +177,17 @@ const fileOperationSchema = {
       additionalProperties: false,
       required: ['op', 'path', 'maxEntries'],
       properties: { op: { type: 'string', const: 'list' }, path, maxEntries: count },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['op', 'sha256', 'name', 'body'],
+      properties: {
+        op: { type: 'string', const: 'place' },
+        sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        name: { type: 'string', minLength: 1, maxLength: 255 },
+        body: fileBody,
+      },
     },
   ],
 } as const;
@@ -178,17 +257,6 @@ export const controlMessageSchema = {
       type: 'object',
       additionalProperties: false,
       required: ['type', 'id', 'run', 'command'],
-    {
-      type: 'object',
-      additionalProperties: false,
-      required: ['op', 'sha256', 'name', 'body'],
-      properties: {
-        op: { type: 'string', const: 'place' },
-        sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-        name: { type: 'string', minLength: 1, maxLength: 255 },
-        body: fileBody,
-      },
-    },
       properties: { type: { type: 'string', const: 'exec' }, id, run: id, command: toolCommandSchema },
     },
     {
@@ -206,20 +274,33 @@ export const controlMessageSchema = {
     {
       type: 'object',
       additionalProperties: false,
+      required: ['type', 'id', 'operation'],
+      properties: { type: { type: 'string', const: 'background' }, id, operation: backgroundOperationSchema },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
       required: ['type'],
       properties: { type: { type: 'string', const: 'ping' } },
     },
   ],
 } as const;
 
-/** Exactly one of `exec`, `file` and `error` beside the id. */
+/** Exactly one of `exec`, `file`, `background`, `progress` and `error` beside the id. */
 export const controlReplySchema = {
   type: 'object',
   additionalProperties: false,
   required: ['id'],
   minProperties: 2,
   maxProperties: 2,
-  properties: { id, exec: commandOutcomeSchema, file: fileResultSchema, error: wireErrorSchema },
+  properties: {
+    id,
+    exec: commandOutcomeSchema,
+    file: fileResultSchema,
+    background: backgroundResultSchema,
+    progress: commandProgressSchema,
+    error: wireErrorSchema,
+  },
 } as const;
 
 export const runContextSchema = {

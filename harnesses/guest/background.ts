@@ -1,87 +1,139 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import type { CommandOutcome } from '../../core/capability/types.ts';
-import type { ToolCommand } from '../../core/ports/placement.ts';
+import type { BackgroundRecord, CommandOutcome } from '../../core/capability/types.ts';
+import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolCommand } from '../../core/ports/placement.ts';
+import { BackgroundLog } from './background-log.ts';
 import { planCommand } from './command-plan.ts';
 import { GuestError } from './errors.ts';
 import type { ExecDeps } from './exec.ts';
-import type { FileClient } from './file-client.ts';
+import { outputLimit } from './output-limit.ts';
 import { mayCarryGid } from './process-trees.ts';
-import { spawnTool, type ToolProcess } from './tool-process.ts';
+import { spawnTool, type ToolExit, type ToolProcess } from './tool-process.ts';
 
 const MAX_ALIVE = 16;
-const LOG_BYTES = 1024 * 1024;
+/** Commands that are remembered, ended ones too; each has a log file of its own, which the next command of its place takes over. */
+const MAX_KNOWN = 64;
+const MAX_LIFETIME_MS = 24 * 3600 * 1000;
+
+interface Entry {
+  readonly record: BackgroundRecord;
+  readonly gid: number;
+  readonly place: number;
+  readonly log: BackgroundLog;
+  readonly startMs: number;
+  readonly expiry: NodeJS.Timeout;
+  /** While a process carries its gid, the main one or any other. */
+  running: boolean;
+  exit: ToolExit | undefined;
+}
 
 /**
- * Commands declared as background: they outlive their call and their run, and end with the sandbox. Each keeps its gid until nothing
- * carries it. What they print goes to a bounded log below `$HOME/.outwork/log`, written as the tool uid.
+ * Commands declared as background: they outlive their call and their run, and end with the sandbox, when they are killed, or after their
+ * lifetime. Each keeps its gid until nothing carries it. What they print goes to a bounded log below `$HOME/.outwork/log`, written as the
+ * tool uid. All that is told of one (id, pid, process group, log) is one record, made here.
  */
 export class BackgroundCommands {
   readonly #deps: ExecDeps;
-  readonly #files: FileClient;
-  readonly #alive = new Set<number>();
+  readonly #entries = new Map<string, Entry>();
+  #starting = 0;
+  #started = 0;
 
-  constructor(deps: ExecDeps, files: FileClient) {
+  constructor(deps: ExecDeps) {
     this.#deps = deps;
-    this.#files = files;
     mkdirSync(`${deps.settings.privateDir}/background`, { recursive: true, mode: 0o700 });
   }
 
   /** Answers as soon as the command has started. @throws GuestError `background_limit` and those of a foreground command's start */
   async start(command: ToolCommand): Promise<CommandOutcome> {
     const plan = planCommand(command, this.#deps.settings);
-    this.#forgetDead();
-    if (this.#alive.size >= MAX_ALIVE) throw new GuestError('background_limit', `${MAX_ALIVE} background commands are alive`);
+    this.#look();
+    const alive = [...this.#entries.values()].filter(({ running }) => running).length + this.#starting;
+    if (alive >= MAX_ALIVE) throw new GuestError('background_limit', `${MAX_ALIVE} background commands are alive`);
     const gid = this.#deps.gids.take();
-    this.#alive.add(gid);
+    this.#starting += 1;
     try {
+      const place = this.#freePlace();
+      const path = `.outwork/log/${place}.log`;
+      const log = await BackgroundLog.create(this.#deps.files, path, outputLimit(command.outputBytes));
+      const startMs = performance.now();
       const tool = await spawnTool(this.#deps, plan, { gid, stdin: command.stdin, merge: true });
-      if (tool.pid === 0) return await this.#notStarted(tool, command);
+      if (tool.pid === 0) return await this.#notStarted(tool, gid, command);
       writeFileSync(this.#note(gid), `${tool.pid}\n`, { mode: 0o600 });
-      const name = `${Date.now().toString(36)}-${tool.pid}.log`;
-      this.#log(tool, `.outwork/log/${name}`);
-      return { ...running, background: { pid: tool.pid, log: `${this.#deps.settings.home}/.outwork/log/${name}` } };
+      const id = `bg_${Date.now().toString(36)}_${this.#started}`;
+      // It leads a session of its own: its process group has its pid.
+      const record = { id, pid: tool.pid, pgid: tool.pid, log: `${this.#deps.settings.home}/${path}` };
+      this.#keep({ record, gid, place, log, startMs, expiry: this.#expiry(id, command.lifetimeMs), running: true, exit: undefined }, tool);
+      return { ...RUNNING, background: record };
     } catch (error) {
       if (await this.#deps.trees.end(gid)) this.#release(gid);
       throw error;
     } finally {
-      this.#forgetDead();
+      this.#starting -= 1;
     }
   }
 
-  async #notStarted(tool: ToolProcess, { argv }: ToolCommand): Promise<CommandOutcome> {
+  /** @throws GuestError `not_running` (no command of that id is known) `output_limit` (its output is no text) */
+  async operate(operation: BackgroundOperation): Promise<BackgroundResult> {
+    this.#look();
+    if (operation.op === 'list') return { op: 'list', commands: [...this.#entries.values()].map(stateOf) };
+    const entry = this.#entries.get(operation.id);
+    if (entry === undefined) throw new GuestError('not_running', `No background command ${operation.id}`);
+    if (operation.op === 'tail') return { op: 'tail', command: stateOf(entry), text: entry.log.tail(operation.maxBytes) };
+    await this.#end(entry);
+    return { op: 'kill', command: stateOf(entry) };
+  }
+
+  #keep(entry: Entry, tool: ToolProcess): void {
+    this.#started += 1;
+    for (const [id, old] of this.#entries) if (old.place === entry.place) this.#entries.delete(id);
+    this.#entries.set(entry.record.id, entry);
+    entry.log.follow(tool);
+    void tool.exited.then((exit) => {
+      entry.exit = exit;
+    });
+  }
+
+  async #end(entry: Entry): Promise<void> {
+    if (!entry.running || !(await this.#deps.trees.end(entry.gid))) return;
+    this.#ended(entry);
+  }
+
+  /** Places are taken in turn, so that the log of an ended command stays as long as it can. */
+  #freePlace(): number {
+    const taken = new Set([...this.#entries.values()].filter(({ running }) => running).map(({ place }) => place));
+    for (let i = this.#started + this.#starting - 1; ; i += 1) if (!taken.has(i % MAX_KNOWN)) return i % MAX_KNOWN;
+  }
+
+  #expiry(id: string, lifetimeMs: number = MAX_LIFETIME_MS): NodeJS.Timeout {
+    const timer = setTimeout(
+      () => {
+        const entry = this.#entries.get(id);
+        if (entry !== undefined) void this.#end(entry);
+      },
+      Math.min(lifetimeMs, MAX_LIFETIME_MS),
+    );
+    return timer.unref();
+  }
+
+  async #notStarted(tool: ToolProcess, gid: number, { argv }: ToolCommand): Promise<CommandOutcome> {
     const { code, reason } = await tool.exited;
     tool.close();
+    this.#release(gid);
     const stderr = `${argv[0]}: could not be started (${reason ?? 'unknown'})\n`;
-    return { ...running, exitCode: code, stderr, stderrBytes: Buffer.byteLength(stderr) };
+    return { ...RUNNING, exitCode: code, stderr, stderrBytes: Buffer.byteLength(stderr) };
   }
 
-  /** The stream is read to its end, also beyond the log's bound: a full pipe would stop the command. */
-  #log(tool: ToolProcess, path: string): void {
-    let left = LOG_BYTES;
-    const append = (body: Buffer): Promise<unknown> =>
-      this.#files
-        .operate({ op: 'write', path, body: body.toString('base64'), encoding: 'base64', append: true }, 'home')
-        .catch(() => undefined);
-    let written = append(Buffer.alloc(0));
-    tool.stdout.on('data', (chunk: Buffer) => {
-      if (left <= 0) return;
-      const part = chunk.subarray(0, left);
-      left -= part.length;
-      const body = left > 0 ? part : Buffer.concat([part, Buffer.from('\n[… log is full …]\n')]);
-      tool.stdout.pause();
-      written = written.then(() => append(body)).finally(() => tool.stdout.resume());
-    });
-    void tool.exited.then(({ code, signal }) => {
-      written = written.then(() => append(Buffer.from(`[ended: ${signal ?? `exit code ${code}`}]\n`)));
-    });
+  #look(): void {
+    for (const entry of this.#entries.values()) if (entry.running && !mayCarryGid(entry.gid)) this.#ended(entry);
   }
 
-  #forgetDead(): void {
-    for (const gid of this.#alive) if (!mayCarryGid(gid)) this.#release(gid);
+  #ended(entry: Entry): void {
+    if (!entry.running) return;
+    entry.running = false;
+    clearTimeout(entry.expiry);
+    this.#release(entry.gid);
   }
 
   #release(gid: number): void {
-    this.#alive.delete(gid);
     rmSync(this.#note(gid), { force: true });
     this.#deps.gids.give(gid, true);
   }
@@ -92,7 +144,16 @@ export class BackgroundCommands {
   }
 }
 
-const running: CommandOutcome = {
+const stateOf = ({ record, running, exit, log, startMs }: Entry): BackgroundCommand => ({
+  ...record,
+  running,
+  exitCode: running ? null : (exit?.code ?? null),
+  signal: running ? null : (exit?.signal ?? (exit?.code === undefined || exit.code === null ? 'SIGKILL' : null)),
+  bytes: log.bytes,
+  ageMs: Math.round(performance.now() - startMs),
+});
+
+const RUNNING: CommandOutcome = {
   exitCode: null,
   signal: null,
   timedOut: false,

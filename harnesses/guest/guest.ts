@@ -46,16 +46,18 @@ export async function runGuest(bundle: string): Promise<number> {
 function createRuns(settings: GuestSettings, wire: Wire, sandboxToken: string, bundle: string): { runs: Runs; warm: () => void } {
   const fifos = new FifoPool(settings.privateDir, settings.path);
   const trees = new ProcessTrees(settings.toolUid, settings.helperGid);
-  const deps = { settings, fifos, trees, gids: new GidPool(settings.invocationGids) };
   const files = new FileClient(settings, bundle, trees);
-  const background = new BackgroundCommands(deps, files);
+  const deps = { settings, fifos, trees, files, gids: new GidPool(settings.invocationGids) };
+  const background = new BackgroundCommands(deps);
   const runs = new Runs({
     wire,
     sandboxToken,
     harnesses: HARNESSES,
     files,
     log,
-    run: (command, signal) => (command.background === true ? background.start(command) : runCommand(deps, command, signal)),
+    background,
+    run: (command, signal, onProgress) =>
+      command.background === true ? background.start(command) : runCommand(deps, command, signal, onProgress),
   });
   return { runs, warm: () => fifos.warm() };
 }

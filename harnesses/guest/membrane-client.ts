@@ -1,6 +1,6 @@
 import type { CallReply, CallRequest, CommandOutcome, LocalPermit, ShellExecArgs } from '../../core/capability/types.ts';
 import type { Json } from '../../core/json.ts';
-import type { ToolCommand } from '../../core/ports/placement.ts';
+import type { CommandProgress, ToolCommand } from '../../core/ports/placement.ts';
 import type { CheckpointBody, MembraneClient, PermitClose, RunContext, SteerReply } from '../../core/wire/protocol.ts';
 import { WireError, wireError } from './errors.ts';
 import type { Wire } from './http-wire.ts';
@@ -13,7 +13,7 @@ export interface ClientDeps {
   readonly token: string;
   /** Ends when the run is cancelled: requests are given up, commands ended; an outcome is reported all the same. */
   readonly signal: AbortSignal;
-  run(command: ToolCommand): Promise<CommandOutcome>;
+  run(command: ToolCommand, onProgress: (progress: CommandProgress) => void): Promise<CommandOutcome>;
 }
 
 type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
@@ -22,7 +22,11 @@ type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
 export function bindMembrane({ wire, token, signal, run }: ClientDeps): MembraneClient {
   const settle = async (request: CallRequest, reply: CallReply): Promise<FinalReply> => {
     if (reply.effect !== 'permit') return reply;
-    const close = await carryOut(request, reply.permit, run);
+    const { step, call } = request.key;
+    // Progress that does not get through is not missed: the next one tells more.
+    const onProgress = (progress: CommandProgress) =>
+      void wire.post('progress.emit', token, { data: { command: `${step}.${call}`, ...progress } }).catch(() => undefined);
+    const close = await carryOut(request, reply.permit, (command) => run(command, onProgress));
     return (await wire.post('permit.close', token, close)) as FinalReply;
   };
   return {
@@ -52,7 +56,11 @@ function streamLine(value: unknown, onDelta: (text: string) => void): CallReply 
   return line.reply;
 }
 
-async function carryOut(request: CallRequest, permit: LocalPermit, run: ClientDeps['run']): Promise<PermitClose> {
+async function carryOut(
+  request: CallRequest,
+  permit: LocalPermit,
+  run: (command: ToolCommand) => Promise<CommandOutcome>,
+): Promise<PermitClose> {
   try {
     return { permit: permit.id, outcome: await run(underPermit(request.args as unknown as ShellExecArgs, permit)) };
   } catch (error) {
@@ -62,20 +70,21 @@ async function carryOut(request: CallRequest, permit: LocalPermit, run: ClientDe
 
 /** The command as asked, held to the permit's bounds. */
 function underPermit(args: ShellExecArgs, permit: LocalPermit): ToolCommand {
-  const { timeoutMs, outputBytes, ...command } = args;
+  const { timeoutMs, ...command } = args;
   const leftMs = permit.deadlineMs - Date.now() - CLOSE_MARGIN_MS;
   return {
     ...command,
+    // Files that were approved stand in place of those that the arguments name.
+    argv: permit.argv ?? args.argv,
     timeoutMs: Math.max(1, Math.min(timeoutMs ?? permit.timeoutMs, permit.timeoutMs, leftMs)),
-    outputBytes: Math.min(outputBytes ?? permit.outputBytes, permit.outputBytes),
+    // The kernel has clamped what was asked for: this is the limit of every placement.
+    outputBytes: permit.outputBytes,
   };
 }
 
 /** Reads change nothing: one lost connection is no reason to fail a run. */
 async function twice<T>(ask: () => Promise<T>): Promise<T> {
   try {
-    // Files that were approved stand in place of those that the arguments name.
-    argv: permit.argv ?? args.argv,
     return await ask();
   } catch (error) {
     if (error instanceof WireError && error.code === 'guest_lost') return ask();

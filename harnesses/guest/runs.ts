@@ -1,5 +1,5 @@
 import type { CommandOutcome } from '../../core/capability/types.ts';
-import type { ToolCommand } from '../../core/ports/placement.ts';
+import type { BackgroundOperation, BackgroundResult, CommandProgress, ToolCommand } from '../../core/ports/placement.ts';
 import type { ExitClaim } from '../../core/run/types.ts';
 import type { ControlMessage, ControlReply, Harness } from '../../core/wire/protocol.ts';
 import { wireError } from './errors.ts';
@@ -15,7 +15,8 @@ export interface RunsDeps {
   readonly harnesses: { readonly [name: string]: Harness };
   readonly files: FileClient;
   /** Runs a command to its end, or starts a background one. */
-  run(command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome>;
+  run(command: ToolCommand, signal: AbortSignal, onProgress: (progress: CommandProgress) => void): Promise<CommandOutcome>;
+  readonly background: { operate(operation: BackgroundOperation): Promise<BackgroundResult> };
   log(line: string): void;
 }
 
@@ -60,6 +61,9 @@ export class Runs {
       case 'file':
         void this.#reply(message.id, async () => ({ file: await this.#deps.files.operate(message.operation) }));
         return;
+      case 'background':
+        void this.#reply(message.id, async () => ({ background: await this.#deps.background.operate(message.operation) }));
+        return;
       case 'ping':
         return;
       default:
@@ -76,7 +80,7 @@ export class Runs {
       wire,
       token,
       signal: live.cancel.signal,
-      run: (command) => this.#command(live, command, live.cancel.signal),
+      run: (command, onProgress) => this.#command(live, command, live.cancel.signal, onProgress),
     });
     const claim = await this.#claim(harnesses[name], name, (harness) => harness(client, live.cancel.signal), live);
     await Promise.allSettled(live.commands);
@@ -104,7 +108,12 @@ export class Runs {
     const live = this.#live(run);
     const own = new AbortController();
     this.#execs.set(id, own);
-    await this.#reply(id, async () => ({ exec: await this.#command(live, command, AbortSignal.any([own.signal, live.cancel.signal])) }));
+    const { wire, sandboxToken } = this.#deps;
+    // Progress that does not get through is not missed: the next one tells more.
+    const onProgress = (progress: CommandProgress) =>
+      void wire.post('control.reply', sandboxToken, { id, progress }).catch(() => undefined);
+    const signal = AbortSignal.any([own.signal, live.cancel.signal]);
+    await this.#reply(id, async () => ({ exec: await this.#command(live, command, signal, onProgress) }));
     this.#execs.delete(id);
     if (!live.harness && live.commands.size === 0 && this.#runs.get(run) === live) this.#runs.delete(run);
   }
@@ -125,8 +134,13 @@ export class Runs {
     await Promise.allSettled(live.commands);
   }
 
-  #command(live: LiveRun, command: ToolCommand, signal: AbortSignal): Promise<CommandOutcome> {
-    const running = this.#deps.run(command, signal);
+  #command(
+    live: LiveRun,
+    command: ToolCommand,
+    signal: AbortSignal,
+    onProgress: (progress: CommandProgress) => void,
+  ): Promise<CommandOutcome> {
+    const running = this.#deps.run(command, signal, onProgress);
     live.commands.add(running);
     const done = () => live.commands.delete(running);
     running.then(done, done);

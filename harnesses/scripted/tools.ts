@@ -25,10 +25,28 @@ export const LOOP_TOOLS: readonly LoopTool[] = [
           env: { type: 'object', additionalProperties: text },
           stdin: text,
           timeoutMs: { type: 'integer' },
+          outputBytes: { type: 'integer', description: 'Limit of each output stream; held to between 1024 and 1048576.' },
+          controls: { type: 'string', enum: ['keep', 'strip'] },
+          save: {
+            type: 'object',
+            description: 'Also writes the output into a file of the workspace, up to its own limit.',
+            properties: { path: text, bytes: { type: 'integer' } },
+            required: ['path'],
+            additionalProperties: false,
+          },
           background: { type: 'boolean' },
+          lifetimeMs: { type: 'integer' },
         },
         ['argv'],
       ),
+    },
+  },
+  {
+    capability: 'shell.background',
+    spec: {
+      name: 'background',
+      description: 'Looks after background commands: lists them, shows the newest output of one, or ends one.',
+      parameters: object({ op: { type: 'string', enum: ['list', 'tail', 'kill'] }, id: text, outputBytes: { type: 'integer' } }, ['op']),
     },
   },
   {

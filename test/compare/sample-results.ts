@@ -77,6 +77,7 @@ function placement(
     newCli: null,
     enforcement: {
       'model.generate': 'kernel',
+      'shell.background': 'kernel',
       'shell.exec': byExecutor ? 'executor' : 'kernel',
       'fs.read': 'kernel',
       'fs.write': 'kernel',

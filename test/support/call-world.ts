@@ -98,6 +98,10 @@ export async function callWorld(options: WorldOptions = {}): Promise<CallWorld> 
       executed.push(operation);
       return { op: 'list', entries: [], truncated: false };
     },
+    async background(operation) {
+      executed.push(operation);
+      return { op: 'list', commands: [] };
+    },
     ...options.tools,
   };
   await store.users.add({ tenant: 'default', name: 'ada', roles: ['user'], nowMs: clock.now() });
