@@ -148,6 +148,9 @@ describe('the rest', () => {
     expect(await take(goStep, host(['go'], { on: () => ({ stdout: 'go version go1.26.1 linux/amd64' }) }))).toMatchObject({
       state: 'present',
     });
+    const old = host(['apt-get'], { root: true, on: () => ({ stdout: 'golang-go:\n  Installed: (none)\n  Candidate: 2:1.19~1\n' }) });
+    expect(await take(goStep, old)).toMatchObject({ state: 'failed', detail: expect.stringContaining('golang-go of this system is 1.19') });
+    expect(old.ran).toEqual(['apt-cache policy golang-go']);
     expect(await take(goStep, host(['apt-get']))).toMatchObject({ state: 'manual', command: expect.stringContaining('golang-go') });
     expect(await take(opaStep, host([]), true)).toMatchObject({ state: 'planned', command: expect.stringMatching(/^go install .*opa@v/) });
   });

@@ -19,8 +19,8 @@ export interface SetupHost {
   privilege(): Promise<readonly string[] | undefined>;
 }
 
-/** Administrators' programs are not on every user's PATH. */
-const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin', '/usr/bin', '/bin'];
+/** Administrators' programs are not on every user's PATH, and neither is Go where its own instructions put it. */
+const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin', '/usr/bin', '/bin', '/usr/local/go/bin'];
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 
 export function machine(env: Environment): SetupHost {
@@ -42,7 +42,7 @@ export function machine(env: Environment): SetupHost {
     const sudo = which('sudo');
     return sudo !== undefined && (await run(sudo, ['-n', 'true'])).code === 0 ? [sudo, '-n'] : undefined;
   };
-  return { env, which, run, privilege };
+  return { env: { ...env, PATH: path }, which, run, privilege };
 }
 
 function isProgram(file: string): boolean {

@@ -160,15 +160,26 @@ export const goStep: SetupStep = {
   async plan(host) {
     if (await opaIn(host)) return { kind: 'present', detail: 'not needed: OPA is there' };
     const go = host.which('go');
-    if (go === undefined) return packagesStep('go', [{ program: 'go', name: 'golang-go' }]).plan(host);
-    const { stdout } = await host.run(go, ['version']);
-    const [major = 0, minor = 0] = (/go(\d+)\.(\d+)/.exec(stdout)?.slice(1) ?? []).map(Number);
-    if (major < GO_MINIMUM[0] || (major === GO_MINIMUM[0] && minor < GO_MINIMUM[1])) {
-      throw new Error(`${go} is ${major}.${minor}; OPA needs ${GO_MINIMUM.join('.')} or newer`);
+    if (go === undefined) {
+      // The Go of an old release is not worth installing.
+      const { stdout } = await host.run('apt-cache', ['policy', 'golang-go']);
+      requireGo('golang-go of this system', /Candidate: (?:\d+:)?(\d+)\.(\d+)/.exec(stdout));
+      return packagesStep('go', [{ program: 'go', name: 'golang-go' }]).plan(host);
     }
-    return { kind: 'present', detail: `${go} ${major}.${minor}` };
+    const version = /go(\d+)\.(\d+)/.exec((await host.run(go, ['version'])).stdout);
+    requireGo(go, version);
+    return { kind: 'present', detail: `${go} ${version?.[1]}.${version?.[2]}` };
   },
 };
+
+/** @throws Error saying what to do when a version that is known is too old to build OPA with */
+function requireGo(what: string, version: RegExpExecArray | null): void {
+  const [major = 0, minor = 0] = version?.slice(1).map(Number) ?? GO_MINIMUM;
+  if (major > GO_MINIMUM[0] || (major === GO_MINIMUM[0] && minor >= GO_MINIMUM[1])) return;
+  throw new Error(
+    `${what} is ${major}.${minor}, and OPA needs ${GO_MINIMUM.join('.')} or newer to build: put a newer Go on PATH, or OPA ${OPA_VERSION} itself`,
+  );
+}
 
 /** OPA in its pinned version, to edit policies. */
 export const opaStep: SetupStep = {
