@@ -1,3 +1,4 @@
+import { tokenApprovals } from '../core/approval/operations.ts';
 import type { CompiledConfig } from '../core/config.ts';
 import { SandboxError, UsageError } from '../core/errors.ts';
 import type { Owner } from '../core/ids.ts';
@@ -78,6 +79,12 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
     importFile: (owner, path, source) => importFile(parts, owner, path, source),
     membraneDocument: () => parts.membrane.openApi(),
     authenticate: (token) => authenticate(parts, token),
+    ...tokenApprovals({
+      store: parts.store,
+      clock: parts.clock,
+      decide: async (input) => parts.policy.decide(input),
+      wake: () => parts.scheduler.wake(),
+    }),
     readiness,
     gauges: async () => ({
       runs: await parts.store.runs.unfinished(),

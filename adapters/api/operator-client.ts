@@ -91,6 +91,7 @@ const AREAS: Readonly<Record<string, new (code: never, message: string, detail: 
   PolicyError: errors.PolicyError,
   SandboxError: errors.SandboxError,
   RunError: errors.RunError,
+  ApprovalError: errors.ApprovalError,
 };
 
 function revive(answer: Extract<OperatorAnswer, { error: unknown }>): Error {

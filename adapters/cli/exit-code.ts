@@ -1,4 +1,13 @@
-import { ConfigError, OutworkError, PolicyError, PrerequisiteError, RunError, StoreError, UsageError } from '../../core/errors.ts';
+import {
+  ApprovalError,
+  ConfigError,
+  OutworkError,
+  PolicyError,
+  PrerequisiteError,
+  RunError,
+  StoreError,
+  UsageError,
+} from '../../core/errors.ts';
 import type { Run } from '../../core/run/types.ts';
 
 /** Exit codes of every command; scripts may rely on them. */
@@ -25,6 +34,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage;
   if (error instanceof PrerequisiteError) return EXIT.missing;
   if (error instanceof ConfigError || error instanceof PolicyError) return EXIT.refused;
+  if (error instanceof ApprovalError) return error.code === 'approval_refused' ? EXIT.refused : EXIT.usage;
   if (error instanceof StoreError) {
     if (error.code === 'state_locked') return EXIT.missing;
     return USAGE_OF_STORE.has(error.code) ? EXIT.usage : EXIT.bad;

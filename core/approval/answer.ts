@@ -4,7 +4,7 @@ import { ApprovalError, StoreError, UsageError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { CONTRACT_VERSION } from '../policy/contracts.ts';
 import { loggedInput } from '../policy/log.ts';
-import type { ApprovalPolicyInput, PolicyEngine } from '../policy/types.ts';
+import type { ApprovalPolicyInput, Decision, PolicyInput } from '../policy/types.ts';
 import type { Store } from '../ports/store.ts';
 import type { Role } from '../run/types.ts';
 import type { Clock } from '../seams/clock.ts';
@@ -24,7 +24,7 @@ export const LOCAL_OPERATOR: Approver = { tenant: undefined, user: 'local:operat
 export interface AnswerDeps {
   readonly store: Store;
   readonly clock: Clock;
-  readonly policy: Pick<PolicyEngine, 'decide'>;
+  readonly decide: (input: PolicyInput) => Promise<Decision>;
   readonly logInput?: 'digest' | 'redacted';
 }
 
@@ -46,7 +46,7 @@ export async function answerApproval(deps: AnswerDeps, approver: Approver, { app
     throw new UsageError('not_found', `No approval ${id}`);
   const nowMs = deps.clock.now();
   const input = inputOf(asked, approver, answer, nowMs);
-  const decision = deps.policy.decide(input);
+  const decision = await deps.decide(input);
   const made = newId('decision', nowMs);
   const row = { id: made, run: asked.run, kind: 'approval', capability: asked.capability, decision, atMs: nowMs } as const;
   await deps.store.decisions.add({ ...row, inputDigest: inputDigestOf(input), ...loggedInput(deps, input, []) });

@@ -25,6 +25,8 @@ export function nextStep(run: Run, ahead: Ahead | undefined, nowMs: number): str
     case 'parked':
       if (run.gate?.kind === 'unknown')
         return `a person says what became of ${run.gate.ref}: outwork runs resolve ${run.id} --as done|not-done|abort`;
+      if (run.gate?.kind === 'approval')
+        return `an approver answers ${run.gate.ref}: outwork approval show ${run.gate.ref}, then approve or deny`;
       return `waits at its ${run.gate?.kind} gate (${run.gate?.ref}) for a person to open it`;
     case 'completed':
     case 'cancelled':

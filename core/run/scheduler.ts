@@ -56,6 +56,7 @@ export class Scheduler implements AsyncDisposable {
           sweptAtMs = this.#deps.clock.now();
           const { alone, holder, config, store } = this.#deps;
           await store.runs.expire(sweptAtMs, config.capacity.reclaims, alone ? holder : undefined);
+          await store.approvals.expire(sweptAtMs);
         }
         if (await this.#claimOne()) continue;
       } catch (error) {

@@ -14,19 +14,31 @@ const ALL = Object.entries(ROUTES) as [RouteName, Route][];
 
 /** A request of the route that is right in all but perhaps who makes it; a stream is asked for a run that is not there, and ends at once. */
 function request(name: RouteName, { method, path }: Route) {
-  const at = path.replace(':run', `run_${'0'.repeat(26)}`).replace(':thread', `thr_${'0'.repeat(26)}`);
-  const bodies: Partial<Record<RouteName, object>> = { post: { body: 'hi' }, steer: { body: 'hi' }, resolve: { as: 'done' } };
+  const at = path
+    .replace(':run', `run_${'0'.repeat(26)}`)
+    .replace(':thread', `thr_${'0'.repeat(26)}`)
+    .replace(':approval', `apr_${'0'.repeat(26)}`);
+  const bodies: Partial<Record<RouteName, object>> = {
+    post: { body: 'hi' },
+    steer: { body: 'hi' },
+    resolve: { as: 'done' },
+    approve: {},
+    deny: {},
+  };
   return { method, path: name === 'stream' ? `${at}?run=run_${'0'.repeat(26)}` : at, body: bodies[name] };
 }
 
 describe('who may do what', () => {
   it('is this table and no other', () => {
     const table = Object.fromEntries(ALL.map(([name, { roles }]) => [name, roles === 'anyone' ? roles : roles.join(' ')]));
+    // What an approver may answer is policy's to say; which asks they see is told by their role.
+    const everybody = 'user approver operator policy';
     expect(table).toEqual({
       ...{ health: 'anyone', ready: 'anyone', description: 'anyone', metrics: 'operator', policy: 'policy operator' },
       ...{ me: 'user approver operator policy', post: 'user operator', events: 'user operator', stream: 'user operator' },
       ...{ runs: 'user operator', run: 'user operator', cancel: 'user operator', steer: 'user operator', resolve: 'user operator' },
       ...{ threads: 'user operator', thread: 'user operator' },
+      ...{ approvals: everybody, approval: everybody, approve: everybody, deny: everybody },
     });
   });
 

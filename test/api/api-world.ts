@@ -1,8 +1,10 @@
 import { type ApiServer, serveApi } from '../../adapters/api/http/server.ts';
 import { createMemoryStore } from '../../adapters/store/memory/store.ts';
+import { tokenApprovals } from '../../core/approval/operations.ts';
 import type { ApiConfig } from '../../core/config.ts';
 import type { KernelGauges, KernelOperations, Readiness, Servable } from '../../core/kernel.ts';
 import { authenticate, createOperations } from '../../core/kernel-operations.ts';
+import type { ApprovalPolicyInput, Decision, PolicyInput } from '../../core/policy/types.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { LiveRuns } from '../../core/run/live-runs.ts';
 import type { Role } from '../../core/run/types.ts';
@@ -46,8 +48,16 @@ export async function apiWorld(options: { api?: Partial<ApiConfig>; operations?:
   const self = {
     readiness: { store: undefined, policy: undefined, engine: undefined } as Readiness,
   };
+  const decide = async (input: PolicyInput): Promise<Decision> => {
+    const { kind, approver, actor } = input as ApprovalPolicyInput;
+    const may = kind === 'approval' && approver.roles.includes('approver') && approver.user !== actor.user;
+    const reasons = [{ code: may ? 'approver_answers' : 'no_rule_allows', message: may ? 'yes' : 'no' }];
+    return { effect: may ? 'allow' : 'deny', reasons, obligations: [], digests: { rules: 'r', data: 'd' }, durationUs: 1 };
+  };
+  const rows = { store, clock, decide, wake: () => {} };
   const kernel: KernelOperations & Servable = {
-    ...createOperations({ store, clock, policy, live: new LiveRuns(), runsPerUser: 1, wake: () => {} }),
+    ...createOperations({ ...rows, policy, live: new LiveRuns(), runsPerUser: 1 }),
+    ...tokenApprovals(rows),
     authenticate: (token) => authenticate({ store, clock }, token),
     readiness: async () => self.readiness,
     gauges: async () => gauges,

@@ -1,6 +1,7 @@
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES, type RouteName } from '../../adapters/api/http/routes.ts';
+import { askedApproval } from '../support/asked-approval.ts';
 import { type Answer, type ApiWorld, apiWorld } from './api-world.ts';
 
 interface Operation {
@@ -84,6 +85,14 @@ describe('every answer is as described', () => {
       const run = await parkedRun(world);
       return world.call('POST', `/v1/runs/${run}/resolve`, { token: operator, body: { as: 'abort' } });
     },
+    approvals: async () => {
+      await asked(world);
+      return world.call('GET', '/v1/approvals', { token: await approver(world) });
+    },
+    approval: async () => world.call('GET', `/v1/approvals/${await asked(world)}`, { token: await approver(world) }),
+    approve: async () =>
+      world.call('POST', `/v1/approvals/${await asked(world)}/approve`, { token: await approver(world), body: { note: 'fine' } }),
+    deny: async () => world.call('POST', `/v1/approvals/${await asked(world)}/deny`, { token: await approver(world), body: {} }),
     cancel: () => world.call('POST', `/v1/runs/${id.run()}/cancel`, { token }),
   };
 
@@ -138,6 +147,15 @@ describe('every answer is as described', () => {
     expect(faultOf('me', { status: 302, json })).toContain('302');
   });
 });
+
+/** An ask of a user who has no other. */
+async function asked({ store, clock, kernel }: ApiWorld): Promise<string> {
+  const user = `user-${(await store.users.list()).length}`;
+  await kernel.addUser({ tenant: 'acme', name: user, roles: ['user'] });
+  return askedApproval(store, { tenant: 'acme', user, nowMs: clock.now() });
+}
+
+const approver = (world: ApiWorld): Promise<string> => world.token('boss', ['approver']);
 
 /** A run whose one command has an end that nobody knows. */
 async function parkedRun({ store, clock, kernel }: ApiWorld): Promise<string> {

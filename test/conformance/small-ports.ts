@@ -40,7 +40,7 @@ export function deliveryConformance(
   describe(`delivery ${name}`, () => {
     it('D1 resolves when the channel has taken the item, whole', async () => {
       const { delivery, taken } = await make();
-      const item = { id: 'dlv_1', tenant: 'default', thread: 'thr_1', run: 'run_1', user: 'ada', body: 'hello' };
+      const item = { id: 'dlv_1', tenant: 'default', thread: 'thr_1', run: 'run_1', user: 'ada', body: 'hello', kind: 'reply' } as const;
       await delivery.deliver(item);
       if (taken !== undefined) expect(taken()).toEqual([item]);
       expect(delivery.name).toMatch(/^[a-z][a-z0-9-]*$/);

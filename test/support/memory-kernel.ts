@@ -201,6 +201,9 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
       throw new UsageError('not_found', `no decision ${id}`);
     },
     listDecisions: async () => [],
+    listApprovals: async () => [],
+    showApproval: async (id) => Promise.reject(new UsageError('not_found', `no approval ${id}`)),
+    answerApproval: async ({ approval }) => Promise.reject(new UsageError('not_found', `no approval ${approval}`)),
     policyStatus: async () => ({ ready: true, digests: EMPTY_DIGESTS, loadedAtMs: 0, reloadFault: undefined }),
     async start() {
       state.started = true;

@@ -1,3 +1,4 @@
+import { APPROVAL_STATES } from '../../../core/approval/types.ts';
 import { EVENT_TYPES } from '../../../core/events.ts';
 import { PLACEMENTS, TRANSITIONS } from '../../../core/run/types.ts';
 import { id, NAME, shape } from '../operator-methods.ts';
@@ -125,6 +126,89 @@ export const RUN_VIEW = shape(
     next: { type: 'string', description: 'what has to happen next, and who does it' },
   },
   ['run', 'attempts', 'calls', 'decisions', 'next'],
+);
+
+const REASON = shape({ code: TEXT, message: TEXT }, ['code', 'message']);
+const FILE = { argument: COUNT, path: TEXT, sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' }, size: COUNT } as const;
+
+export const APPROVAL = shape(
+  {
+    id: id('apr'),
+    tenant: NAME,
+    thread: id('thr'),
+    run: id('run'),
+    call: id('cal'),
+    key: shape({ step: COUNT, call: COUNT }, ['step', 'call']),
+    actor: NAME,
+    roles: list(ROLE),
+    origin: { enum: ['interactive', 'trigger', 'operator'] },
+    capability: TEXT,
+    effectClass: { enum: ['pure', 'idempotent', 'once'] },
+    args: { description: 'projection of the arguments, as policy saw it' },
+    fingerprint: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+    ceiling: shape(
+      {
+        startedBy: { enum: ['kernel', 'executor'] },
+        leases: list(shape({ recipe: TEXT, operations: list(TEXT) }, ['recipe', 'operations'])),
+        hosts: list(TEXT),
+        outputBytes: COUNT,
+        wallMs: COUNT,
+      },
+      ['startedBy', 'leases', 'hosts', 'outputBytes', 'wallMs'],
+    ),
+    digests: shape({ rules: TEXT, data: TEXT }, ['rules', 'data']),
+    files: list(shape(FILE, ['argument', 'path', 'sha256', 'size'])),
+    shown: shape(
+      {
+        text: { type: 'string', description: 'plain text; every character of it can be seen' },
+        warnings: list(shape({ kind: TEXT, message: TEXT }, ['kind', 'message'])),
+      },
+      ['text', 'warnings'],
+    ),
+    reasons: list(REASON),
+    decision: id('dec'),
+    createdAtMs: TIME,
+    expiresAtMs: TIME,
+    useWithinMs: COUNT,
+    state: { enum: APPROVAL_STATES },
+    answeredAtMs: TIME,
+    answeredBy: TEXT,
+    answerDecision: id('dec'),
+    note: TEXT,
+    useByMs: TIME,
+    endedAtMs: TIME,
+  },
+  [
+    'id',
+    'tenant',
+    'thread',
+    'run',
+    'actor',
+    'capability',
+    'effectClass',
+    'fingerprint',
+    'ceiling',
+    'files',
+    'shown',
+    'reasons',
+    'state',
+    'createdAtMs',
+    'expiresAtMs',
+  ],
+);
+export const APPROVALS = shape({ approvals: list(APPROVAL) }, ['approvals']);
+export const APPROVAL_VIEW = shape(
+  {
+    approval: APPROVAL,
+    files: list(
+      shape({ ...FILE, text: { type: 'string', description: 'absent when it is no text' }, cut: { type: 'boolean' } }, [
+        'path',
+        'sha256',
+        'cut',
+      ]),
+    ),
+  },
+  ['approval', 'files'],
 );
 
 export const POSTED = shape({ thread: THREAD, message: MESSAGE, run: RUN }, ['thread', 'message', 'run']);

@@ -1,3 +1,5 @@
+import type { ApprovalFilter } from '../../../core/approval/operations.ts';
+import type { Approval } from '../../../core/approval/types.ts';
 import { UsageError } from '../../../core/errors.ts';
 import type { KernelEvent } from '../../../core/events.ts';
 import type { ApiCaller, KernelOperations } from '../../../core/kernel.ts';
@@ -16,6 +18,26 @@ export async function visibleRun(kernel: KernelOperations, caller: ApiCaller, id
   });
   if (run === undefined || !(seesAll(caller) || isOwn(caller, run))) throw new UsageError('not_found', `No run ${id}`);
   return run;
+}
+
+/** Whose asks the caller sees: an operator all, an approver those of the tenant, everybody else their own. */
+export function seesAsks(caller: ApiCaller): Pick<ApprovalFilter, 'tenant' | 'actor'> {
+  const { tenant, name, roles } = caller.user;
+  if (seesAll(caller)) return {};
+  return roles.includes('approver') ? { tenant } : { tenant, actor: name };
+}
+
+/** @throws UsageError `not_found`, in the same words for an ask that is not the caller's to see and for none */
+export async function visibleApproval(kernel: KernelOperations, caller: ApiCaller, id: string): Promise<Approval> {
+  const view = await kernel.showApproval(id).catch((error: unknown) => {
+    if (error instanceof UsageError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  const { tenant, actor } = seesAsks(caller);
+  const approval = view?.approval;
+  if (approval === undefined || (tenant ?? approval.tenant) !== approval.tenant || (actor ?? approval.actor) !== approval.actor)
+    throw new UsageError('not_found', `No approval ${id}`);
+  return approval;
 }
 
 /** The tenant of a thread that the caller takes part in: one of its runs acts for them. @throws UsageError `not_found` */

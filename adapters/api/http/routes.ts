@@ -1,20 +1,39 @@
+import type { TokenApprovals } from '../../../core/approval/operations.ts';
+import { APPROVAL_STATES, type ApprovalState } from '../../../core/approval/types.ts';
 import type { ApiCaller, KernelOperations } from '../../../core/kernel.ts';
 import { PLACEMENTS, type PlacementName, type Role, type RunState } from '../../../core/run/types.ts';
-import { BODY, CURSOR, id, LIMIT, NAME, shape } from '../operator-methods.ts';
-import { ALIVE, EVENTS, ME, MESSAGE, POLICY, POSTED, READY, RUN, RUN_VIEW, RUNS, STATE, THREAD_VIEW, THREADS } from './answers.ts';
-import { seesAll, visibleEvents, visibleRun, visibleThread } from './ownership.ts';
+import { BODY, CURSOR, id, LIMIT, NAME, NOTE, shape } from '../operator-methods.ts';
+import {
+  ALIVE,
+  APPROVAL,
+  APPROVAL_VIEW,
+  APPROVALS,
+  EVENTS,
+  ME,
+  MESSAGE,
+  POLICY,
+  POSTED,
+  READY,
+  RUN,
+  RUN_VIEW,
+  RUNS,
+  STATE,
+  THREAD_VIEW,
+  THREADS,
+} from './answers.ts';
+import { seesAll, seesAsks, visibleApproval, visibleEvents, visibleRun, visibleThread } from './ownership.ts';
 
 /** What a handler is given; everything in it has passed the route's schemas. */
 export interface RouteCall {
-  readonly kernel: KernelOperations;
+  readonly kernel: KernelOperations & TokenApprovals;
   readonly caller: ApiCaller;
-  readonly params: { readonly run?: string; readonly thread?: string };
+  readonly params: { readonly run?: string; readonly thread?: string; readonly approval?: string };
   readonly query: {
     readonly from?: number;
     readonly limit?: number;
     readonly run?: string;
     readonly thread?: string;
-    readonly state?: RunState;
+    readonly state?: RunState | ApprovalState;
   };
   readonly body: unknown;
 }
@@ -45,7 +64,21 @@ const LOOKED_AT = 1000;
 const runParams = { run: id('run') };
 const threadParams = { thread: id('thr') };
 /** Schemas of what stands in a path. */
-export const PARAMS: Readonly<Record<string, object>> = { ...runParams, ...threadParams };
+export const PARAMS: Readonly<Record<string, object>> = { ...runParams, ...threadParams, approval: id('apr') };
+
+/** A person answers an ask; who that is comes from the token alone, and policy says whether they may. */
+const answerRoute = (answer: 'approve' | 'deny') => ({
+  method: 'POST' as const,
+  path: `/v1/approvals/:approval/${answer}`,
+  roles: EVERYBODY,
+  status: 200,
+  answer: APPROVAL,
+  body: shape({ note: NOTE }, []),
+  async handle({ kernel, caller, params, body }: RouteCall) {
+    const { id: approval } = await visibleApproval(kernel, caller, params.approval ?? '');
+    return kernel.answerApprovalAs(caller, { approval, answer, ...(body as { note?: string }) });
+  },
+});
 
 /**
  * The whole HTTP API, and the only place that says who may do what. No parameter, query or body names a tenant, a user or an actor: all three
@@ -74,7 +107,7 @@ export const ROUTES = {
     query: shape({ thread: id('thr'), state: STATE, limit: LIMIT }, []),
     async handle({ kernel, caller, query: { thread, state, limit = PAGE } }) {
       const own = seesAll(caller) ? {} : { tenant: caller.user.tenant, actor: caller.user.name };
-      return { runs: await kernel.listRuns({ ...own, ...(thread && { thread }), ...(state && { states: [state] }), limit }) };
+      return { runs: await kernel.listRuns({ ...own, ...(thread && { thread }), ...(state && { states: [state as RunState] }), limit }) };
     },
   },
   run: {
@@ -110,6 +143,24 @@ export const ROUTES = {
       return kernel.resolveRun(run.id, (body as { as: 'done' | 'not-done' | 'abort' }).as);
     },
   },
+  approvals: {
+    ...{ method: 'GET', path: '/v1/approvals', roles: EVERYBODY, status: 200, answer: APPROVALS },
+    summary: 'Asks that act for the caller, newest first; an approver sees all of the tenant, an operator all',
+    query: shape({ run: id('run'), state: { enum: APPROVAL_STATES }, limit: LIMIT }, []),
+    async handle({ kernel, caller, query: { run, state, limit = PAGE } }) {
+      const states = state === undefined ? {} : { states: [state as ApprovalState] };
+      return { approvals: await kernel.listApprovals({ ...seesAsks(caller), ...(run && { run }), ...states, limit }) };
+    },
+  },
+  approval: {
+    ...{ method: 'GET', path: '/v1/approvals/:approval', roles: EVERYBODY, status: 200, answer: APPROVAL_VIEW },
+    summary: 'All that an approver is shown: text, warnings, and what the pinned files hold',
+    async handle({ kernel, caller, params }) {
+      return kernel.showApproval((await visibleApproval(kernel, caller, params.approval ?? '')).id);
+    },
+  },
+  approve: { ...answerRoute('approve'), summary: 'Let the call happen once, exactly as shown; of several answers the first counts' },
+  deny: { ...answerRoute('deny'), summary: 'Refuse the call; its run goes on and is told' },
   threads: {
     ...{ method: 'GET', path: '/v1/threads', roles: WORKERS, status: 200, answer: THREADS },
     summary: 'Threads of the caller’s tenant in which a run acts for the caller, newest first; an operator sees all of the tenant',
