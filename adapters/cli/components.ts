@@ -9,7 +9,20 @@ import { checkDocker } from './docker-check.ts';
 import type { SetupHost } from './setup/host.ts';
 
 /** Names that `OUTWORK_REQUIRE` and `doctor` know. */
-export const COMPONENTS = ['node', 'git', 'bubblewrap', 'limits', 'guest', 'policy', 'state', 'opa', 'docker', 'go', 'chromium'] as const;
+export const COMPONENTS = [
+  'node',
+  'git',
+  'bubblewrap',
+  'limits',
+  'guest',
+  'policy',
+  'state',
+  'opa',
+  'docker',
+  'go',
+  'chromium',
+  'tools',
+] as const;
 export type ComponentName = (typeof COMPONENTS)[number];
 
 /** What looking at components needs to know. */
@@ -32,6 +45,8 @@ export async function checkComponent(name: ComponentName, scope: ComponentScope)
   }
 }
 
+const TOOLS = ['gcc', 'perl', 'python3', 'rg', 'npm'] as const;
+
 const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<readonly Check[]>>> = {
   async node() {
     const ok = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
@@ -41,6 +56,8 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   git: ({ host }) => programCheck(host, 'git'),
   go: ({ host }) => programCheck(host, 'go'),
   chromium: ({ host }) => programCheck(host, 'chromium'),
+  /** What tests run inside a sandbox, to see that it works there. */
+  tools: async ({ host }) => (await Promise.all(TOOLS.map((program) => programCheck(host, program)))).flat(),
   bubblewrap: ({ stateDir }) => checkBubblewrap({ stateDir }),
   docker: ({ host }) => checkDocker(host),
   limits: () => checkCgroups(),

@@ -1,47 +1,45 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CompareResults } from '../../adapters/compare/results.ts';
-import { ensureGuest } from '../../harnesses/guest/bundle.ts';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { PLACEMENTS } from '../../core/run/types.ts';
+import { smallRepository } from '../support/e2e.ts';
 import { kernelUsers } from '../support/sandbox-client.ts';
+import type { SurveyReport } from '../support/survey-child.ts';
 
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
+const CHILD = fileURLToPath(new URL('../support/survey-child.ts', import.meta.url));
 
-let dir: string;
-beforeEach(async () => {
-  // Whoever has the checkout builds it; others read it.
-  await ensureGuest();
-  dir = mkdtempSync(join(tmpdir(), 'outwork-user-'));
-  mkdirSync(join(dir, 'tmp'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
-
-describe.each(kernelUsers())('the command line as $name', (user) => {
+/** A whole kernel as a child process of `user`: it surveys a repository and tells what it saw. */
+async function survey(user: { uid: number; name: string }, placement: string): Promise<SurveyReport> {
+  const dir = mkdtempSync(join('/tmp', 'owu-'));
+  chmodSync(dir, 0o700);
   const gid = Number(execFileSync('id', ['-g', user.name], { encoding: 'utf8' }));
-  const outwork = (...args: string[]) =>
-    spawnSync(process.execPath, [LAUNCHER, ...args], {
-      cwd: dir,
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: join(dir, 'tmp') },
-      ...(user.uid === process.getuid?.() ? {} : { uid: user.uid, gid }),
-    });
-  beforeEach(() => {
-    for (const path of [dir, join(dir, 'tmp')]) chownSync(path, user.uid, gid);
+  chownSync(dir, user.uid, gid);
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const ids = user.uid === process.getuid?.() ? {} : { uid: user.uid, gid };
+  const child = fork(CHILD, [dir, placement], {
+    ...ids,
+    cwd: process.cwd(),
+    env: { PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: dir },
   });
+  child.send({ bundle: smallRepository().toString('base64') });
+  const [report] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(([code]) => Promise.reject(new Error(`the kernel process ended with ${code}`))),
+  ])) as [SurveyReport];
+  await once(child, 'exit');
+  return report;
+}
 
-  it('runs a turn', () => {
-    expect(outwork('user', 'add', 'ann').status).toBe(0);
-    const { status, stdout, stderr } = outwork('run', '--user', 'ann', 'hello');
-    expect(status, stderr).toBe(0);
-    expect(stdout.trim()).not.toBe('');
-  });
-
-  it('compares the placements and leaves no file', () => {
-    const { status, stdout, stderr } = outwork('compare', '--quick', '--turns', '1', '--json');
-    expect(status, stderr).toBe(0);
-    expect((JSON.parse(stdout) as CompareResults).placements.map(({ failed }) => failed)).toEqual([0, 0, 0]);
-    expect(readdirSync(join(dir, 'tmp'))).toEqual([]);
+describe.each(PLACEMENTS)('a whole survey turn under %s', (placement) => {
+  it.each(kernelUsers())('completes in a kernel of $name', async (user) => {
+    const report = await survey(user, placement);
+    expect(report).toMatchObject({ uid: user.uid, state: 'completed', commands: 5, done: true });
+    expect(report.reply).toContain('3 tracked files');
+    // What the sandbox made belongs to ids of the user's own range, never to the kernel's user.
+    expect(report.workspaceUids).not.toContain(user.uid);
+    expect(report.workspaceUids.every((uid) => uid >= 100_000)).toBe(true);
   });
 });

@@ -14,7 +14,7 @@ export interface DoctorLine extends Check {
 /** Needed by every kernel; the rest only for editing policies and for tests. */
 const ALWAYS: ReadonlySet<ComponentName> = new Set(['node', 'git', 'guest', 'policy', 'state']);
 /** Looked at only when `OUTWORK_REQUIRE` names them. */
-const ON_REQUEST: ReadonlySet<ComponentName> = new Set(['go', 'chromium']);
+const ON_REQUEST: ReadonlySet<ComponentName> = new Set(['go', 'chromium', 'tools']);
 
 /**
  * Checks this machine: a table, and of what is missing the command that mends it. Exit code 3 when something required is missing;

@@ -22,7 +22,15 @@ export const BASE_PACKAGES: readonly SystemPackage[] = [
 ];
 
 /** What is needed besides to edit policies and to run all tests. Go only where OPA is not there yet. */
-export const FULL_PACKAGES: readonly SystemPackage[] = [{ program: 'chromium', name: 'chromium' }];
+export const FULL_PACKAGES: readonly SystemPackage[] = [
+  { program: 'chromium', name: 'chromium' },
+  // Programs that tests run inside a sandbox; gcc with the headers that a program needs.
+  { program: 'gcc', name: 'build-essential' },
+  { program: 'perl', name: 'perl' },
+  { program: 'python3', name: 'python3' },
+  { program: 'rg', name: 'ripgrep' },
+  { program: 'npm', name: 'npm' },
+];
 
 /** Oldest Go that can build OPA: from here on Go fetches a newer toolchain by itself where the module asks for one. */
 const GO_MINIMUM = [1, 21] as const;
