@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { Container, ContainerModule, type ServiceIdentifier } from 'inversify';
 import type { AdapterManifest } from '../core/adapter.ts';
 import type { CallDeps } from '../core/capability/call.ts';
+import { CeilingAccounts } from '../core/capability/ceilings.ts';
 import { LocalPermits } from '../core/capability/permits.ts';
 import { Reservations } from '../core/capability/reservations.ts';
 import type { CompiledConfig } from '../core/config.ts';
 import { UsageError } from '../core/errors.ts';
 import type { KernelEvent, NewEvent } from '../core/events.ts';
 import { createOperations } from '../core/kernel-operations.ts';
-import { SAFETY } from '../core/limits.ts';
+import { CEILINGS, SAFETY } from '../core/limits.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
 import type { Placement } from '../core/ports/placement.ts';
 import type { Store } from '../core/ports/store.ts';
@@ -65,9 +66,6 @@ export interface KernelOptions {
   /** Errors that no run can carry; default gives them to the log. */
   readonly onError?: (error: unknown, run: string | undefined) => void;
 }
-
-/** Calls of one user in flight at once, over all runs. */
-const CONCURRENT_CALLS_PER_USER = 32;
 
 const id = <T>(name: string): ServiceIdentifier<T> => Symbol(name) as ServiceIdentifier<T>;
 const T = {
@@ -186,7 +184,11 @@ function module(
             capacity,
             live,
             permits: new LocalPermits(),
-            reservations: new Reservations({ concurrentCalls: CONCURRENT_CALLS_PER_USER, callsPerRun: SAFETY.callsPerRun }),
+            reservations: new Reservations({
+              concurrentCalls: Number.POSITIVE_INFINITY,
+              callsPerRun: SAFETY.callsPerRun,
+              accounts: new CeilingAccounts(config.ceilings ?? CEILINGS, clock),
+            }),
             broker,
             progress: (scope, data) => progress.add(scope, data),
             egress: noEgress,
@@ -306,6 +308,7 @@ function module(
               policy,
               control: policy,
               decide: async (input) => policy.decide(input),
+              logInput: config.policy.logInput ?? 'redacted',
               live,
               runsPerUser: config.runsPerUser,
               wake: () => wake(),

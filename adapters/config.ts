@@ -2,6 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { CompiledConfig, TenantConfig } from '../core/config.ts';
 import { ConfigError } from '../core/errors.ts';
+import { ACCOUNT_KINDS, type AccountKind, CEILINGS, type Ceilings, DIMENSIONS, type Dimension } from '../core/limits.ts';
 import type { PlacementName } from '../core/run/types.ts';
 import { type Environment, faultText, findConfigFile, readConfigFile } from './config/file.ts';
 import { type ConfigFile, capacityFaults, defaultCapacity, defaultLimits } from './config/schema.ts';
@@ -90,6 +91,13 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   }
   const limits = defaultLimits();
   for (const key of Object.keys(limits) as (keyof typeof limits)[]) limits[key] = pick(`limits.${key}`, limits[key], given.limits?.[key]);
+  const ceilings = {
+    windowMs: pick('ceilings.windowMs', CEILINGS.windowMs, given.ceilings?.windowMs),
+    ...(Object.fromEntries(ACCOUNT_KINDS.map((kind) => [kind, accountCeilings(kind, given.ceilings?.[kind] ?? {}, pick)])) as Record<
+      AccountKind,
+      Ceilings[AccountKind]
+    >),
+  };
   const faults = capacityFaults(capacity);
   if (faults.length > 0) throw new ConfigError('config_malformed', faultText(file ?? '(defaults)', faults));
   const log = { level: pick('log.level', 'info', given.log?.level) };
@@ -105,7 +113,19 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   };
   const tenants = compileTenants(given.tenants ?? {}, lines);
   const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy };
-  return { config: deepFreeze({ ...config, capacity, limits, tenants, log, api }), lines };
+  return { config: deepFreeze({ ...config, capacity, limits, ceilings, tenants, log, api }), lines };
+}
+
+/** The defaults of an account with what the file says over them. */
+function accountCeilings(
+  kind: AccountKind,
+  given: Readonly<Partial<Record<Dimension, number | undefined>>>,
+  pick: (path: string, fallback: number, fromFile: number | undefined) => number,
+): Ceilings[AccountKind] {
+  const named = DIMENSIONS.filter((dimension) => given[dimension] !== undefined || CEILINGS[kind][dimension] !== undefined);
+  const value = (dimension: Dimension) =>
+    pick(`ceilings.${kind}.${dimension}`, CEILINGS[kind][dimension] ?? Number.MAX_SAFE_INTEGER, given[dimension]);
+  return Object.fromEntries(named.map((dimension) => [dimension, value(dimension)]));
 }
 
 const runsPerUserOf = (value: ConfigFile['runsPerUser']): number | undefined =>

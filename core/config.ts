@@ -1,4 +1,4 @@
-import type { CAPACITY, SANDBOX_LIMITS } from './limits.ts';
+import type { CAPACITY, Ceilings, SANDBOX_LIMITS } from './limits.ts';
 import type { EngineName, PlacementName } from './run/types.ts';
 
 export type CapacityName = keyof typeof CAPACITY;
@@ -31,6 +31,8 @@ export interface CompiledConfig {
   };
   readonly capacity: Readonly<Record<CapacityName, number>>;
   readonly limits: SandboxLimits;
+  /** Ceilings on the accounts of tenant, user and thread; absent means `CEILINGS`. */
+  readonly ceilings?: Ceilings;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
   readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent' };
   readonly api: ApiConfig;

@@ -124,3 +124,38 @@ export const SANDBOX_LIMITS = {
   /** Free space that the file system of the state directory keeps, in MiB. Below it no sandbox starts and the largest user's are ended. */
   diskReserveMiB: 1024,
 } as const;
+
+/** Accounts of a call, from the widest to the narrowest. */
+export const ACCOUNT_KINDS = ['tenant', 'user', 'thread'] as const;
+export type AccountKind = (typeof ACCOUNT_KINDS)[number];
+
+/** What a ceiling can bound. `concurrency` and `processes` are held while a call runs; the others are metered by window. */
+export const DIMENSIONS = ['concurrency', 'processes', 'wallMs', 'outputBytes', 'egressBytes', 'tokens', 'moneyMicros'] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+export const isMetered = (dimension: Dimension): boolean => dimension !== 'concurrency' && dimension !== 'processes';
+
+/** Ceilings by account; a dimension that is not named has none there. Every account of a kind has the same, known before or not. */
+export interface Ceilings extends Readonly<Record<AccountKind, Readonly<Partial<Record<Dimension, number>>>>> {
+  readonly windowMs: number;
+}
+
+/**
+ * Ceilings that apply unless config (`ceilings`) says otherwise (code `budget_exhausted`, naming account and dimension). `concurrency` are
+ * calls, `processes` commands at once; metered per `windowMs`: `wallMs` of commands, `outputBytes` kept of them, `egressBytes`, `tokens`
+ * of models, and `moneyMicros`, millionths of the unit in which the gateway tells its costs.
+ */
+export const CEILINGS: Ceilings = {
+  windowMs: 60 * MINUTE,
+  tenant: { concurrency: 512, processes: 256, wallMs: 64 * 60 * MINUTE, outputBytes: 16 * 1024 * MiB, egressBytes: 64 * 1024 * MiB },
+  user: {
+    concurrency: 32,
+    processes: 16,
+    wallMs: 16 * 60 * MINUTE,
+    outputBytes: 2 * 1024 * MiB,
+    egressBytes: 16 * 1024 * MiB,
+    tokens: 50_000_000,
+    moneyMicros: 100_000_000,
+  },
+  thread: { concurrency: 32, processes: 16 },
+};

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CapacityName, LimitName } from '../../core/config.ts';
 import { NAME_PATTERN } from '../../core/ids.ts';
-import { CAPACITY, SAFETY, SANDBOX_LIMITS } from '../../core/limits.ts';
+import { ACCOUNT_KINDS, type AccountKind, CAPACITY, DIMENSIONS, type Dimension, SAFETY, SANDBOX_LIMITS } from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 
 const KiB = 1024;
@@ -40,6 +40,10 @@ export const LIMIT_RANGE: Readonly<Record<LimitName, readonly [low: number, high
   diskReserveMiB: [0, 1024 * 1024 * 1024],
 };
 
+/** Lowest and highest ceiling that config may give an account. The defaults are in core/limits.ts. */
+export const CEILING_RANGE: readonly [low: number, high: number] = [0, Number.MAX_SAFE_INTEGER];
+export const CEILING_WINDOW_RANGE: readonly [low: number, high: number] = [1 * SECOND, 31 * 24 * HOUR];
+
 /** Largest configuration file that is read. */
 export const CONFIG_FILE_BYTES = 512 * KiB;
 
@@ -62,6 +66,13 @@ function limitsShape() {
     ([key, [low, high]]) => [key, number(key).min(low).max(high).optional()] as const,
   );
   return Object.fromEntries(fields) as Record<LimitName, z.ZodOptional<z.ZodNumber>>;
+}
+
+function ceilingsShape() {
+  const [low, high] = CEILING_RANGE;
+  const dimensions = Object.fromEntries(DIMENSIONS.map((key) => [key, z.int().min(low).max(high).optional()]));
+  const account = z.strictObject(dimensions as Record<Dimension, z.ZodOptional<z.ZodInt>>);
+  return Object.fromEntries(ACCOUNT_KINDS.map((kind) => [kind, account.optional()])) as Record<AccountKind, z.ZodOptional<typeof account>>;
 }
 
 /**
@@ -88,6 +99,10 @@ export const configFileSchema = z.strictObject({
   capacity: z.strictObject(capacityShape()).optional(),
   /** What one sandbox may use. */
   limits: z.strictObject(limitsShape()).optional(),
+  /** What one tenant, user or thread may use; a dimension that is not named keeps its default. */
+  ceilings: z
+    .strictObject({ windowMs: z.int().min(CEILING_WINDOW_RANGE[0]).max(CEILING_WINDOW_RANGE[1]).optional(), ...ceilingsShape() })
+    .optional(),
   log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).optional() }).optional(),
   api: z
     .strictObject({

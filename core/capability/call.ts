@@ -14,7 +14,9 @@ import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
 import { noteActors } from '../run/other-actors.ts';
 import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
+import type { Amounts } from './ceilings.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
+import { estimateOf, spentOn } from './estimate.ts';
 import { leakTermsOf, type Terms, termsOf } from './floor.ts';
 import { countOom, toldOom } from './oom.ts';
 import { keepOutcome } from './outcome.ts';
@@ -52,7 +54,7 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   if (run === undefined || run.scope.fence !== scope.fence || run.signal.aborted)
     throw new CallError('stale_fence', 'This attempt is over');
   const bound = bindCall(deps, scope, request);
-  const reservation = deps.reservations.reserve(scope);
+  const reservation = deps.reservations.reserve(scope, estimateOf(bound.descriptor, bound.request.args));
   try {
     const verdict = decideCall(deps, scope, bound, factsOf(deps, run));
     const opened = await openAsDecided(deps, run, bound, verdict);
@@ -241,11 +243,13 @@ export async function closePermit(deps: CallDeps, scope: CallScope, report: Perm
 /** Obligations, then the row's end and its event in one durable write. */
 async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools?: SandboxTools, forced?: 'unknown'): Promise<FinalReply> {
   const { scope, row } = permit;
+  let spent: Amounts = {};
   try {
     const secrets = deps.broker.liveSecrets(scope);
     const { leaks: found, outputBytes } = permit.terms;
     const rules = { capability: row.capability, secrets, leaks: found, outputBytes, keepControls: permit.keepControls };
     const { outcome, leaks } = keepOutcome(await toldOom(raw, permit.oomBefore, tools), rules);
+    spent = spentOn(row.capability, outcome, Math.min(deps.clock.now() - row.openedAtMs, permit.terms.reserveWallMs));
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
     const closed = await deps.store.calls.close(scope, {
       permit: permit.id,
@@ -261,7 +265,7 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
     });
     return replyOf(closed, false);
   } finally {
-    permit.reservation.release();
+    permit.reservation.settle(spent);
   }
 }
 

@@ -1,5 +1,6 @@
 import { CallError } from '../errors.ts';
 import { ownerKey } from '../ids.ts';
+import type { Amounts, CeilingAccounts, Hold } from './ceilings.ts';
 import type { CallScope } from './types.ts';
 
 export interface ReservationLimits {
@@ -7,10 +8,14 @@ export interface ReservationLimits {
   readonly concurrentCalls: number;
   /** Calls of one run, denied ones included. */
   readonly callsPerRun: number;
+  /** Ceilings on the accounts of tenant, user and thread; without it only the two above hold. */
+  readonly accounts?: CeilingAccounts;
 }
 
 /** A reserved place; `release` gives it back once, later calls do nothing. */
 export interface Reservation {
+  /** Books what the call has used, then releases. */
+  settle(spent: Amounts): void;
   release(): void;
 }
 
@@ -27,23 +32,37 @@ export class Reservations {
     this.#limits = limits;
   }
 
-  /** @throws CallError `budget_exhausted`, naming account and dimension */
-  reserve(scope: Pick<CallScope, 'tenant' | 'user' | 'run'>): Reservation {
+  /**
+   * @param wish - what the call may use at most, on every account
+   * @throws CallError `budget_exhausted`, naming account and dimension; nothing is reserved then
+   */
+  reserve(scope: Pick<CallScope, 'tenant' | 'user' | 'thread' | 'run'>, wish: Amounts = {}): Reservation {
     const account = ownerKey(scope);
     const inFlight = this.#inFlight.get(account) ?? 0;
     if (inFlight >= this.#limits.concurrentCalls) throw exhausted(`user ${scope.user}`, 'concurrent_calls', this.#limits.concurrentCalls);
     const calls = this.callsOf(scope.run);
     if (calls >= this.#limits.callsPerRun) throw exhausted(`run ${scope.run}`, 'calls_per_run', this.#limits.callsPerRun);
+    const hold = this.#limits.accounts?.reserve(scope, wish);
     this.#inFlight.set(account, inFlight + 1);
     this.#calls.set(scope.run, calls + 1);
+    return this.#reservation(account, hold);
+  }
+
+  #reservation(account: string, hold: Hold | undefined): Reservation {
     let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      hold?.release();
+      const left = (this.#inFlight.get(account) ?? 1) - 1;
+      if (left > 0) this.#inFlight.set(account, left);
+      else this.#inFlight.delete(account);
+    };
     return {
-      release: () => {
-        if (!held) return;
-        held = false;
-        const left = (this.#inFlight.get(account) ?? 1) - 1;
-        if (left > 0) this.#inFlight.set(account, left);
-        else this.#inFlight.delete(account);
+      release,
+      settle: (spent) => {
+        hold?.settle(spent);
+        release();
       },
     };
   }

@@ -19,7 +19,12 @@ export interface ModelRequest {
 export interface ModelReply {
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
-  readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
+  readonly usage: {
+    readonly inputTokens: number;
+    readonly outputTokens: number;
+    /** What it cost, in millionths of the unit that the gateway's prices are in; absent when it has no prices. */
+    readonly costMicros?: number;
+  };
 }
 
 /**

@@ -22,16 +22,18 @@ export function createMembraneService(deps: MembraneServiceDeps): MembraneServic
     if (live === undefined || live.scope.fence !== scope.fence) throw new CallError('stale_fence', 'This attempt is over');
     return live;
   };
-  const record = (scope: CallScope, code: string, operation: string) =>
+  const record = (scope: CallScope, code: string, operation: string, reason?: string) =>
     deps.store.events
-      .append(eventOf(scope, 'call.refused', { operation, code }), deps.clock.now())
+      .append(eventOf(scope, 'call.refused', { operation, code, ...(reason === undefined ? {} : { reason }) }), deps.clock.now())
       .catch((error: unknown) => deps.onError(error, scope.run));
   /** A refused call leaves an event; what policy denied is no refusal, it has its own. */
   const recorded = async <T>(scope: CallScope, operation: string, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
-      await record(scope, error instanceof OutworkError ? error.code : 'internal', operation);
+      const code = error instanceof OutworkError ? error.code : 'internal';
+      // A ceiling says which account and dimension: that is for the operator too.
+      await record(scope, code, operation, code === 'budget_exhausted' ? (error as Error).message : undefined);
       throw error;
     }
   };

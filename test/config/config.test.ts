@@ -8,7 +8,7 @@ import { CAPACITY_RANGE, CONFIG_FILE_BYTES } from '../../adapters/config/schema.
 import { explainConfig, loadConfig } from '../../adapters/config.ts';
 import { placementFor } from '../../core/config.ts';
 import { ConfigError } from '../../core/errors.ts';
-import { CAPACITY } from '../../core/limits.ts';
+import { CAPACITY, CEILINGS } from '../../core/limits.ts';
 
 let cwd: string;
 beforeEach(() => {
@@ -95,6 +95,30 @@ describe('loadConfig', () => {
     const config = loadConfig({ file: 'etc/outwork.yaml', env: env(), cwd });
     expect([config.stateDir, config.policy.dir]).toEqual([join(cwd, 'etc', 'st'), join(cwd, 'etc', 'rules')]);
   });
+});
+
+describe('ceilings', () => {
+  it('a dimension that is named replaces its default, one that has none is added, the rest stay', () => {
+    const { ceilings } = loadConfig({
+      file: write('ceilings: {windowMs: 1000, user: {processes: 2}, thread: {tokens: 5}}'),
+      env: env(),
+      cwd,
+    });
+    expect(ceilings).toEqual({
+      ...CEILINGS,
+      windowMs: 1000,
+      user: { ...CEILINGS.user, processes: 2 },
+      thread: { ...CEILINGS.thread, tokens: 5 },
+    });
+    expect(loadConfig({ env: env(), cwd }).ceilings).toEqual(CEILINGS);
+  });
+
+  it.each(['user: {procesess: 1}', 'user: {processes: -1}', 'user: {processes: 1.5}', 'group: {processes: 1}', 'windowMs: 0'])(
+    '%s is refused',
+    (text) => {
+      expect(refusal(`ceilings: {${text}}`).code).toMatch(/^config_/);
+    },
+  );
 });
 
 describe('a bad file refuses to start', () => {
