@@ -83,6 +83,7 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
       store: parts.store,
       clock: parts.clock,
       decide: async (input) => parts.policy.decide(input),
+      logInput: parts.config.policy.logInput ?? 'redacted',
       wake: () => parts.scheduler.wake(),
     }),
     readiness,

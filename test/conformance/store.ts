@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
 import type { MakeWorld, StoreWorld } from '../store/worlds.ts';
+import { approvalClauses } from './store-approvals.ts';
 import { callClauses } from './store-calls.ts';
 import { checkpointClauses } from './store-checkpoints.ts';
 import { decisionClauses } from './store-decisions.ts';
@@ -35,6 +36,7 @@ export function storeConformance(name: string, make: MakeWorld): void {
     ownerClauses(current);
     runClauses(current);
     callClauses(current);
+    approvalClauses(current);
     decisionClauses(current);
     checkpointClauses(current);
     deliveryClauses(current);

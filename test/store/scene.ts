@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { Approval, NewApproval } from '../../core/approval/types.ts';
 import type { CallKey, CapabilityName, EffectClass } from '../../core/capability/types.ts';
 import type { EventType, NewEvent } from '../../core/events.ts';
 import type { Decision } from '../../core/policy/types.ts';
 import type { OpenCall, OpenResult, PostedMessage, RecordedOutcome, Store, StoreEffect } from '../../core/ports/store.ts';
 import type { AttemptRef, ClaimedRun } from '../../core/run/types.ts';
+import { newAsk } from '../support/asked-approval.ts';
 
 /** What tests of a store say over and over, with everything that does not matter filled in. Time is the test's own number. */
 
@@ -71,6 +73,8 @@ export interface CallAt {
   readonly decision?: string;
   readonly deadlineMs?: number;
   readonly outcome?: RecordedOutcome;
+  readonly ask?: NewApproval;
+  readonly approval?: OpenCall['approval'];
   readonly nowMs?: number;
 }
 
@@ -78,7 +82,16 @@ export interface CallAt {
 export const fresh = (kind: string): string => `${kind}_${randomUUID()}`;
 
 export function callOf(ref: AttemptRef, at: CallAt = {}): OpenCall {
-  const { key = { step: 0, call: 0 }, capability = 'shell.exec', effectClass = 'once', argsDigest = 'args-1', nowMs = T0, outcome } = at;
+  const {
+    key = { step: 0, call: 0 },
+    capability = 'shell.exec',
+    effectClass = 'once',
+    argsDigest = 'args-1',
+    nowMs = T0,
+    outcome,
+    ask,
+    approval,
+  } = at;
   return {
     key,
     capability,
@@ -86,8 +99,13 @@ export function callOf(ref: AttemptRef, at: CallAt = {}): OpenCall {
     argsDigest,
     summary: 'git push',
     decision: { id: at.decision ?? fresh('dec'), inputDigest: 'in-1', decision: ALLOW },
-    ...(outcome === undefined ? { permit: { id: at.permit ?? fresh('prm'), deadlineMs: at.deadlineMs ?? nowMs + 60_000 } } : { outcome }),
-    event: event(outcome === undefined ? 'call.dispatched' : 'call.denied', ref.run),
+    ...(ask !== undefined
+      ? { ask }
+      : outcome !== undefined
+        ? { outcome }
+        : { permit: { id: at.permit ?? fresh('prm'), deadlineMs: at.deadlineMs ?? nowMs + 60_000 } }),
+    ...(approval === undefined ? {} : { approval }),
+    event: event(ask !== undefined ? 'approval.requested' : outcome === undefined ? 'call.dispatched' : 'call.denied', ref.run),
     nowMs,
   };
 }
@@ -140,6 +158,26 @@ export const settle = (store: Store, ref: AttemptRef, to: 'completed' | 'failed'
     ...(to === 'queued' ? { reclaim: true } : {}),
   });
 
+/** Opens the call as one that waits for a person. */
+export async function ask(store: Store, ref: AttemptRef, at: CallAt & { readonly change?: Partial<NewApproval> } = {}): Promise<Approval> {
+  const opened = await open(store, ref, { ...at, ask: newAsk(at.nowMs ?? T0, at.change) });
+  if (opened.kind !== 'parked') throw new Error(`not parked: ${opened.kind}`);
+  return opened.approval;
+}
+
+export const answer = (store: Store, approval: string, to: 'approved' | 'denied', nowMs = T0): Promise<Approval> =>
+  store.approvals.answer({ approval, to, by: 'boss', decision: 'dec-answer', nowMs });
+
+/** Ends the attempt as parked on an ask. */
+export const park = (store: Store, ref: AttemptRef, approval: string, nowMs = T0) =>
+  store.runs.settle(ref, {
+    to: 'parked',
+    gate: { kind: 'approval', ref: approval, reason: 'a person' },
+    outcome: 'parked',
+    event: event('run.parked', ref.run),
+    nowMs,
+  });
+
 /** All that can be seen of a store from outside, for "nothing was changed". */
 export async function visible(store: Store): Promise<unknown> {
   const users = await store.users.list();
@@ -160,6 +198,7 @@ export async function visible(store: Store): Promise<unknown> {
         checkpoint: await store.checkpoints.latest(run.id).catch((error: { code: string }) => error.code),
       })),
     ),
+    approvals: await store.approvals.list({ limit: 1000 }),
     deliveries: await store.deliveries.list({ limit: 1000 }),
     events: await store.events.read(0, {}, 10_000),
   };

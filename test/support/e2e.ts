@@ -44,6 +44,8 @@ export interface E2eOptions {
   readonly onModel?: (request: ModelRequest, step: number) => Promise<void>;
   /** Programs whose commands this kernel's policy data calls pure, whatever their operands. */
   readonly pure?: readonly string[];
+  /** Capabilities that this kernel's policy data asks a person for. */
+  readonly ask?: readonly string[];
   /** An existing state directory, left in place at the end. */
   readonly stateDir?: string;
 }
@@ -56,6 +58,7 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
   const policyDir = mkdtempSync(join(tmpdir(), 'owp-'));
   cpSync('policies', policyDir, { recursive: true });
   for (const program of options.pure ?? []) addPure(policyDir, program);
+  if (options.ask !== undefined) askFor(policyDir, options.ask);
   const config = testConfig({
     stateDir,
     placement: options.placement ?? 'persistent-per-user',
@@ -114,6 +117,11 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
     },
   };
   return self;
+}
+
+export function askFor(policyDir: string, capabilities: readonly string[]): void {
+  const file = join(policyDir, 'data', 'call.yaml');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^ask: \[.*\]$/m, `ask: [${capabilities.join(', ')}]`));
 }
 
 function addPure(policyDir: string, program: string): void {
