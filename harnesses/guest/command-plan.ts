@@ -56,15 +56,32 @@ function environment(own: { readonly [name: string]: string }, { home, path }: G
     if (value.includes('\0')) throw invalid(`env.${name}: holds a NUL`);
   }
   return {
-    PATH: `${home}/.local/bin:${path}`,
+    PATH: [...HOME_PROGRAMS.map((dir) => `${home}/${dir}`), path].join(':'),
     HOME: home,
     LANG: 'C.UTF-8',
     TERM: 'dumb',
     USER: 'agent',
     TMPDIR: '/tmp',
+    ...Object.fromEntries(Object.entries(HOME_PLACES).map(([name, dir]) => [name, `${home}/${dir}`])),
+    // Debian's pip installs nothing for a user without it; it touches nothing but HOME.
+    PIP_BREAK_SYSTEM_PACKAGES: '1',
     ...own,
   };
 }
+
+/** Where package managers put programs that their user installs: HOME has a root of its own beside the workspace and outlives sandboxes. */
+const HOME_PROGRAMS = ['.local/bin', '.cargo/bin', 'go/bin'];
+
+/** Variables by which package managers find their prefix and their cache below HOME. */
+const HOME_PLACES: Readonly<Record<string, string>> = {
+  XDG_CACHE_HOME: '.cache',
+  NPM_CONFIG_PREFIX: '.local',
+  NPM_CONFIG_CACHE: '.cache/npm',
+  PYTHONUSERBASE: '.local',
+  CARGO_HOME: '.cargo',
+  RUSTUP_HOME: '.rustup',
+  GOPATH: 'go',
+};
 
 /** `''` is the workspace itself. */
 function relativeDirectory(cwd: string): string {

@@ -7,6 +7,7 @@ import { FifoPool } from './fifo-pool.ts';
 import { FileClient } from './file-client.ts';
 import { GidPool } from './gid-pool.ts';
 import { HARNESSES } from './harnesses.ts';
+import { isSeeded, seedVersion } from './home.ts';
 import { createWire, isSocketGone, type Wire } from './http-wire.ts';
 import { closeInherited, readToken } from './inherited.ts';
 import { ProcessTrees } from './process-trees.ts';
@@ -37,6 +38,12 @@ export async function runGuest(bundle: string): Promise<number> {
     return EXIT.unusable;
   }
   process.umask(0o022);
+  try {
+    await prepareHome(settings, bundle);
+  } catch (error) {
+    log(`HOME cannot be seeded: ${(error as Error).message}`);
+    return EXIT.unusable;
+  }
   const wire = createWire(settings.socket);
   const hello = helloWith(wire, token, bundle);
   const { runs, warm } = createRuns(settings, wire, token, bundle);
@@ -60,6 +67,30 @@ function createRuns(settings: GuestSettings, wire: Wire, sandboxToken: string, b
       command.background === true ? background.start(command) : runCommand(deps, command, signal, onProgress),
   });
   return { runs, warm: () => fifos.warm() };
+}
+
+/**
+ * Seeds HOME as the tool uid when it does not bear the seed's version. A guest whose HOME is not as it should be does not start: a tool that
+ * finds half of its files is worse than none.
+ */
+async function prepareHome({ home, homeSeed, toolUid, helperGid }: GuestSettings, bundle: string): Promise<void> {
+  if (seedVersion(homeSeed) === undefined || isSeeded({ home, source: homeSeed })) return;
+  const { spawn } = process.getBuiltinModule('node:child_process');
+  const child = spawn(process.execPath, [bundle, 'seed-home', homeSeed], {
+    cwd: '/',
+    env: { HOME: home },
+    uid: toolUid,
+    gid: helperGid,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    said = `${said}${chunk}`.slice(-500);
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(said.trim() || `ended with ${signal ?? code}`))));
+  });
 }
 
 /** Says hello, as often as it is asked to; the digest of the bundle is computed once. */

@@ -12,7 +12,9 @@ export interface GuestSettings {
   readonly approvedDir: string;
   readonly workspace: string;
   readonly home: string;
-  /** PATH of tools, without `$HOME/.local/bin`. */
+  /** What HOME is seeded from; it may not be there. */
+  readonly homeSeed: string;
+  /** PATH of tools, without the directories of HOME. */
   readonly path: string;
 }
 
@@ -34,6 +36,7 @@ export function readSettings(env: NodeJS.ProcessEnv): GuestSettings {
     approvedDir: env.OUTWORK_APPROVED ?? '/run/outwork-approved',
     workspace: env.OUTWORK_WORKSPACE ?? '/workspace',
     home: env.HOME ?? '/home/agent',
+    homeSeed: env.OUTWORK_HOME_SEED ?? '/opt/outwork/home',
     path: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
   };
 }

@@ -99,6 +99,7 @@ describe('loadConfig', () => {
 
 describe('ceilings', () => {
   it('a dimension that is named replaces its default, one that has none is added, the rest stay', () => {
+    expect(loadConfig({ env: env(), cwd }).ceilings).toEqual(CEILINGS);
     const { ceilings } = loadConfig({
       file: write('ceilings: {windowMs: 1000, user: {processes: 2}, thread: {tokens: 5}}'),
       env: env(),
@@ -110,7 +111,6 @@ describe('ceilings', () => {
       user: { ...CEILINGS.user, processes: 2 },
       thread: { ...CEILINGS.thread, tokens: 5 },
     });
-    expect(loadConfig({ env: env(), cwd }).ceilings).toEqual(CEILINGS);
   });
 
   it.each(['user: {procesess: 1}', 'user: {processes: -1}', 'user: {processes: 1.5}', 'group: {processes: 1}', 'windowMs: 0'])(

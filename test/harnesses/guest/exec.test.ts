@@ -61,7 +61,8 @@ describe('identity of a tool', () => {
       .split('\n')
       .map((line) => line.split('=')[0])
       .sort();
-    expect(names).toEqual(['HOME', 'LANG', 'PATH', 'TERM', 'TMPDIR', 'USER']);
+    const places = ['CARGO_HOME', 'GOPATH', 'NPM_CONFIG_CACHE', 'NPM_CONFIG_PREFIX', 'PYTHONUSERBASE', 'RUSTUP_HOME', 'XDG_CACHE_HOME'];
+    expect(names).toEqual(['HOME', 'LANG', 'PATH', 'PIP_BREAK_SYSTEM_PACKAGES', 'TERM', 'TMPDIR', 'USER', ...places].sort());
     expect(stdout).toContain(`PATH=${guest.home}/.local/bin:`);
   });
 
