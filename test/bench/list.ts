@@ -5,6 +5,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<readonly Figure[]>>>
   'durable-call': async () => (await import('./durable-call.ts')).benchDurableCall(),
   guest: async () => (await import('./guest.ts')).benchGuest(),
   membrane: async () => (await import('./membrane.ts')).benchMembrane(),
+  neighbours: async () => (await import('./neighbours.ts')).benchNeighbours(),
   policy: async () => (await import('./policy.ts')).benchPolicy(),
   sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
   store: async () => (await import('./store.ts')).benchStore(),
