@@ -55,6 +55,7 @@ it('outwork/conformance exports suites', () => {
 it('outwork/core exports words, errors and limits, and nothing that does anything with them', async () => {
   expect(Object.keys(await import('../../core/index.ts')).sort()).toEqual([
     'ApiError',
+    'ApprovalError',
     'CAPABILITIES',
     'CAPACITY',
     'CallError',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ImportEdge, importsBelow, importsOf, read, trackedFiles } from './sources.ts';
 
 /** Built-ins without I/O, which core may use. */
-const CORE_BUILT_INS: ReadonlySet<string> = new Set(['node:crypto']);
+const CORE_BUILT_INS: ReadonlySet<string> = new Set(['node:crypto', 'node:path']);
 
 const show = ({ from, specifier }: ImportEdge) => `${from} imports ${specifier}`;
 

@@ -19,7 +19,7 @@ describe.each(kernelUsers())('a tree with files of subordinate ids, as $name', (
   const as = (command: string, args: readonly string[]) =>
     spawnSync(command, args, { encoding: 'utf8', env: ENV, ...(user.uid === process.getuid?.() ? {} : { uid: user.uid, gid }) });
   const remove = (path: string) =>
-    as(process.execPath, ['--input-type=module', '-e', `await (await import('${MODULE}')).removeTree('${path}')`]);
+    as(process.execPath, ['--input-type=module', '-e', 'await (await import(process.argv[1])).removeTree(process.argv[2])', MODULE, path]);
 
   beforeEach(() => {
     chownSync(dir, user.uid, gid);
