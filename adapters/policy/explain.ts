@@ -55,7 +55,11 @@ async function coverageOf(opa: string, { dir, siteDir }: PolicyPlace, kind: stri
     const site = siteDir === undefined ? [] : ['-d', relative(dir, join(siteDir, SITE_FOLDER))];
     const sources = ['-d', RULES_FOLDER, ...site, '-d', data, '-i', question];
     const query = `[[x | x := data.outwork.${kind}], [x | x := data.outwork.site], [x | x := data.site.${kind}]]`;
-    const { code, stdout, stderr } = await runOpa(opa, ['eval', '--coverage', '--format', 'json', ...sources, query], dir);
+    const { code, stdout, stderr } = await runOpa(
+      opa,
+      ['eval', '--coverage', '--disable-indexing', '--disable-early-exit', '--format', 'json', ...sources, query],
+      dir,
+    );
     if (code !== 0) throw new PolicyError('policy_test_failed', `opa eval: ${stderr.trim() || stdout.trim()}`);
     return (JSON.parse(stdout) as { coverage: Covered }).coverage;
   } finally {

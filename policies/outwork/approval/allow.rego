@@ -17,6 +17,7 @@ allow contains {
 	"message": concat("", [input.approver.user, " is an approver."]),
 } if {
 	"approver" in input.approver.roles
+	input.answer in {"approve", "deny"}
 }
 
 # METADATA

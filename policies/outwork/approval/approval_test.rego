@@ -30,6 +30,8 @@ test_fail_other_roles[role] if {
 	_allowed(_question("approve", "bob", [role])) == set()
 }
 
+test_fail_an_answer_that_is_none if _allowed(_question("maybe", "bob", ["approver"])) == set()
+
 test_success_taken_back if _allowed(_question("deny", "ada", ["user"])) == {"own_ask_taken_back"}
 
 test_fail_not_taken_back[note] if {

@@ -1,7 +1,10 @@
 import { onTestFinished } from 'vitest';
+import type { Bundle } from '../../../adapters/policy/bundle.ts';
+import { ServingSnapshot } from '../../../adapters/policy/serving-snapshot.ts';
 import { createPolicyEngine, type PolicyEngineOptions, type ReloadingPolicyEngine } from '../../../adapters/policy/wasm-engine.ts';
 import type { NewEvent } from '../../../core/events.ts';
-import type { Clock } from '../../../core/seams/clock.ts';
+import { SAFETY } from '../../../core/limits.ts';
+import { type Clock, systemClock } from '../../../core/seams/clock.ts';
 
 export const POLL_MS = 500;
 
@@ -10,8 +13,14 @@ export class PollClock implements Clock {
   #polls: (() => void)[] = [];
   #registered: (() => void) | undefined;
 
+  #now = 1_700_000_000_000;
+
   now(): number {
-    return 1_700_000_000_000;
+    return this.#now;
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
   }
 
   after(ms: number, fn: () => void): () => void {
@@ -46,4 +55,12 @@ export async function startEngine(dir: string, change: Partial<PolicyEngineOptio
   const engine = await createPolicyEngine({ dir, clock, pollMs: POLL_MS, onEvent: (event) => events.push(event), ...change });
   onTestFinished(() => engine.close());
   return { engine, clock, events };
+}
+
+/** One bundle that can be asked, closed when the test ends. */
+export async function serve(bundle: Bundle): Promise<ServingSnapshot> {
+  const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
+  const serving = await ServingSnapshot.start(bundle, { clock: systemClock, retryMs: POLL_MS, deadlineMs, memoryBytes });
+  onTestFinished(() => serving.close());
+  return serving;
 }

@@ -1,0 +1,106 @@
+import { appendFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { buildPolicy } from '../../adapters/policy/build.ts';
+import { startEngine } from './support/engine.ts';
+import { callInput, plainInput, shellInput } from './support/inputs.ts';
+import { copyOfShipped } from './support/policy-dir.ts';
+import { REASON, siteRule, siteWith } from './support/site.ts';
+
+const PUSH = 'input.args.argv == ["git", "push"]';
+const GIT_PUSH = shellInput(['git', 'push']);
+
+async function withRule(effect: string, value: string, condition: string) {
+  const dir = await copyOfShipped();
+  const siteDir = await siteWith(dir, { 'site/call/rule.rego': siteRule(effect, value, condition) });
+  return { dir, siteDir, ...(await startEngine(dir, { siteDir })) };
+}
+
+describe('rules of a site narrow what the shipped ones decide', () => {
+  test('they deny', async () => {
+    const { engine } = await withRule('deny', REASON, PUSH);
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'deny', reasons: [{ code: 'of_the_site' }] });
+    expect(engine.decide(shellInput(['make'])).effect).toBe('allow');
+  });
+
+  test('they ask', async () => {
+    const { engine } = await withRule('ask', REASON, PUSH);
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'ask', reasons: [{ code: 'of_the_site' }] });
+  });
+
+  test('they tighten', async () => {
+    const { engine } = await withRule('obligations', '{"kind": "output_limit", "bytes": 9}', PUSH);
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'allow', obligations: [{ kind: 'output_limit', bytes: 9 }] });
+  });
+
+  test('without them nothing is denied (control)', async () => {
+    const { engine } = await startEngine(await copyOfShipped());
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'allow', obligations: [] });
+  });
+});
+
+describe('rules of a site widen nothing', () => {
+  test('an obligation that would loosen is a deny', async () => {
+    const { engine } = await withRule('obligations', '{"kind": "effect_class", "class": "pure"}', PUSH);
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'deny', reasons: [{ code: 'site_obligation_refused' }] });
+  });
+
+  test('a reason that is none is a deny, not an allow', async () => {
+    const { engine } = await withRule('deny', '"just because"', PUSH);
+    expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'deny', reasons: [{ code: 'policy_malformed' }] });
+  });
+
+  test.each([
+    ['an allow', siteRule('allow', REASON, 'true'), 'allow is not deny, ask or obligations'],
+    [
+      'a rule in a shipped package',
+      siteRule('allow', REASON, 'true').replace('package site.call', 'package outwork.call'),
+      'its folder says',
+    ],
+    ['a rule in another package', 'package other\n\nx := 1\n', 'its folder says'],
+    ['another decision', 'package outwork\n\ndecision := {"effect": "allow"}\n', 'its folder says'],
+  ])('%s does not build', async (_, text, message) => {
+    const built = copyOfShipped().then((dir) => siteWith(dir, { 'site/call/rule.rego': text }));
+    await expect(built).rejects.toMatchObject({ code: 'policy_build_failed', message: expect.stringContaining(message) });
+  });
+
+  test('data of a site is read under its own name and cannot stand in for rules', async () => {
+    const dir = await copyOfShipped();
+    const schema = '{"type": "object", "properties": {"words": {"type": "array"}}, "required": ["words"], "additionalProperties": false}';
+    const siteDir = await siteWith(dir, {
+      'site/call/rule.rego': siteRule('deny', REASON, 'input.args.argv[0] in data.site_settings.words.words'),
+      'data/words.yaml': 'words: [git]\n',
+      'schemas/settings/words.json': schema,
+    });
+    const { engine } = await startEngine(dir, { siteDir });
+    expect(engine.decide(GIT_PUSH).effect).toBe('deny');
+    expect(engine.decide(plainInput('fs.write', { caller: 'operator' as never, capability: 'sandbox.manage' as never })).effect).toBe(
+      'deny',
+    );
+    await writeFile(join(siteDir, 'data', 'words.yaml'), 'other: 1\n');
+    await engine.reload();
+    expect(engine.status().reloadFault).toContain('words.yaml');
+    expect(engine.decide(GIT_PUSH).effect).toBe('deny');
+  });
+});
+
+describe('rules of a site and the module belong together', () => {
+  test('a rule that was changed and not built is not loaded; built, it is', async () => {
+    const { dir, siteDir, engine } = await withRule('deny', REASON, PUSH);
+    await appendFile(join(siteDir, 'site', 'call', 'rule.rego'), '\n_more := 1\n');
+    await engine.reload();
+    expect(engine.status().reloadFault).toContain('not those');
+    await buildPolicy(dir, siteDir);
+    await engine.reload();
+    expect(engine.status().reloadFault).toBeUndefined();
+  });
+
+  test('taking a rule away allows what it denied: that is widening', async () => {
+    const { dir, siteDir, engine } = await withRule('deny', REASON, 'input.capability == "fs.write"');
+    await writeFile(join(siteDir, 'site', 'call', 'rule.rego'), siteRule('deny', REASON, 'input.capability == "never"'));
+    await buildPolicy(dir, siteDir);
+    await engine.reload();
+    expect(engine.status().reloadFault).toContain('allows more');
+    expect(engine.decide(callInput({ capability: 'fs.write' })).effect).toBe('deny');
+  });
+});
