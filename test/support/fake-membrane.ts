@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { CallReply, CallRequest } from '../../core/capability/types.ts';
-import type { FileOperation, ToolCommand } from '../../core/ports/placement.ts';
+import type { BackgroundOperation, CommandProgress, FileOperation, ToolCommand } from '../../core/ports/placement.ts';
 import type { ExitClaim } from '../../core/run/types.ts';
 import type { ControlMessage, ControlReply, OperationName, PermitClose, RunContext, SteerReply } from '../../core/wire/protocol.ts';
 import { OPERATION_SCHEMAS } from '../../core/wire/schemas.ts';
@@ -42,6 +42,7 @@ export class FakeMembrane implements AsyncDisposable {
   readonly #replies = new Map<string, (reply: ControlReply) => void>();
   readonly #exits = new Map<string, PromiseWithResolvers<ExitClaim>>();
   readonly #ajv = new Ajv2020({ strict: false });
+  #onProgress: (progress: CommandProgress) => void = () => {};
   #lastId = 0;
 
   private constructor(socketPath: string) {
@@ -85,6 +86,17 @@ export class FakeMembrane implements AsyncDisposable {
 
   file(operation: FileOperation): Promise<ControlReply> & { id: string } {
     return this.#ask((id) => ({ type: 'file', id, operation }));
+  }
+
+  background(operation: BackgroundOperation): Promise<ControlReply> & { id: string } {
+    return this.#ask((id) => ({ type: 'background', id, operation }));
+  }
+
+  /** The next progress that a guest tells of a command. */
+  progressed(): Promise<CommandProgress> {
+    return new Promise((resolve) => {
+      this.#onProgress = resolve;
+    });
   }
 
   /** The claim that the holder of this run token exits with. */
@@ -188,6 +200,10 @@ export class FakeMembrane implements AsyncDisposable {
       }
       case 'control.reply': {
         const reply = body as ControlReply;
+        if (reply.progress !== undefined) {
+          this.#onProgress(reply.progress);
+          return {};
+        }
         this.#replies.get(reply.id)?.(reply);
         this.#replies.delete(reply.id);
         return {};

@@ -1,0 +1,141 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BackgroundRecord } from '../../../core/capability/types.ts';
+import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolCommand } from '../../../core/ports/placement.ts';
+import { type GuestProcess, startGuest } from '../../support/guest-process.ts';
+import { livePids } from '../../support/live-pids.ts';
+
+let guest: GuestProcess;
+beforeAll(async () => {
+  guest = await startGuest();
+});
+afterAll(async () => {
+  expect(guest.membrane.faults).toEqual([]);
+  await guest[Symbol.asyncDispose]();
+});
+
+const start = async (script: string, more: Partial<ToolCommand> = {}): Promise<BackgroundRecord> => {
+  const { exec, error } = await guest.membrane.exec('run_1', { argv: ['/bin/sh', '-c', script], background: true, ...more });
+  if (exec?.background === undefined) throw Object.assign(new Error(error?.message), { code: error?.code });
+  return exec.background;
+};
+const ask = async (operation: BackgroundOperation): Promise<BackgroundResult> => {
+  const { background, error } = await guest.membrane.background(operation);
+  if (background === undefined) throw Object.assign(new Error(error?.message), { code: error?.code });
+  return background;
+};
+const stateOf = async (id: string): Promise<BackgroundCommand> => {
+  const result = await ask({ op: 'list' });
+  const found = result.op === 'list' ? result.commands.find((command) => command.id === id) : undefined;
+  if (found === undefined) throw new Error(`${id} is not listed`);
+  return found;
+};
+const tail = async (id: string, maxBytes = 4096): Promise<string> => {
+  const result = await ask({ op: 'tail', id, maxBytes });
+  return result.op === 'tail' ? result.text : '';
+};
+/** Asks until the guest says so: it is the guest that is tested. */
+const until = async (id: string, fits: (command: BackgroundCommand) => boolean): Promise<BackgroundCommand> => {
+  for (;;) {
+    const command = await stateOf(id);
+    if (fits(command)) return command;
+  }
+};
+
+describe('the record of a background command', () => {
+  it('finding 9: names the pid and process group it has, and the log that is really written', async () => {
+    const record = await start('echo "$$ $(ps -o pgid= -p $$)"; exec sleep 60');
+    await until(record.id, ({ bytes }) => bytes > 0);
+    const [pid, pgid] = (await tail(record.id)).trim().split(/\s+/);
+    expect([String(record.pid), String(record.pgid)]).toEqual([pid, pgid]);
+    expect(existsSync(record.log)).toBe(true);
+    expect(statSync(record.log).uid).toBe(guest.toolUid);
+    await ask({ op: 'kill', id: record.id });
+    expect(readFileSync(record.log, 'utf8')).toContain(`${pid} `);
+  });
+
+  it('the log is there, however soon somebody looks', async () => {
+    const record = await start('exit 0');
+    expect(existsSync(record.log)).toBe(true);
+  });
+
+  it('two commands have ids, gids and logs of their own', async () => {
+    const [one, two] = await Promise.all([start('id -g; exec sleep 60'), start('id -g; exec sleep 60')]);
+    for (const { id } of [one, two]) await until(id, ({ bytes }) => bytes > 0);
+    expect(await tail(one.id)).not.toBe(await tail(two.id));
+    expect(one.log).not.toBe(two.log);
+    for (const { id } of [one, two]) await ask({ op: 'kill', id });
+  });
+});
+
+describe('looking after background commands', () => {
+  it('BL-089 are listed with how they stand, also when they have ended', async () => {
+    const runs = await start('exec sleep 60');
+    const ended = await start('echo out; exit 7');
+    expect(await stateOf(runs.id)).toMatchObject({ ...runs, running: true, exitCode: null, signal: null });
+    expect(await until(ended.id, ({ running }) => !running)).toMatchObject({ exitCode: 7, signal: null, bytes: 4 });
+    await ask({ op: 'kill', id: runs.id });
+    expect(await stateOf(runs.id)).toMatchObject({ running: false, exitCode: null, signal: 'SIGKILL' });
+  });
+
+  it('kill ends everything the command has started, and nothing else', async () => {
+    const other = await start('exec sleep 60');
+    const tree = await start('trap "" TERM; (setsid sleep 600 &) ; sleep 600 & echo up; wait');
+    await until(tree.id, ({ bytes }) => bytes > 0);
+    expect(await ask({ op: 'kill', id: tree.id })).toMatchObject({ op: 'kill', command: { id: tree.id, running: false } });
+    expect(await stateOf(other.id)).toMatchObject({ running: true });
+    // What has ended is ended again without complaint.
+    expect(await ask({ op: 'kill', id: tree.id })).toMatchObject({ command: { running: false } });
+    await ask({ op: 'kill', id: other.id });
+    expect(livePids(guest.gids.filter((gid) => gid !== guest.helperGid))).toEqual([]);
+  });
+
+  it('tail gives the newest output within its limit', async () => {
+    const record = await start('i=0; while [ $i -lt 5000 ]; do echo "line $i ─"; i=$((i+1)); done; exec sleep 60');
+    await until(record.id, ({ bytes }) => bytes >= 5000 * 12);
+    const text = await tail(record.id, 2000);
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(2000);
+    expect(text).toMatch(/line 4999 ─\n$/);
+    expect(text.isWellFormed()).toBe(true);
+    await ask({ op: 'kill', id: record.id });
+  });
+
+  it('an id that nobody has is refused', async () => {
+    await expect(ask({ op: 'tail', id: 'bg_none', maxBytes: 1024 })).rejects.toMatchObject({ code: 'not_running' });
+    await expect(ask({ op: 'kill', id: 'bg_none' })).rejects.toMatchObject({ code: 'not_running' });
+  });
+});
+
+describe('limits of background commands', () => {
+  it('OUT a log never outgrows its limit, its marks included, and the command goes on', async () => {
+    for (const outputBytes of [1, 1024, 5000]) {
+      const record = await start('head -c 200000 /dev/zero | tr "\\0" x; echo; exit 3', { outputBytes });
+      await until(record.id, ({ running }) => !running);
+      const log = readFileSync(record.log, 'utf8');
+      expect(Buffer.byteLength(log)).toBeLessThanOrEqual(Math.max(1024, outputBytes));
+      expect(log).toContain('[… log is full …]');
+      expect(await stateOf(record.id)).toMatchObject({ exitCode: 3, bytes: 200_001 });
+    }
+  });
+
+  it('a lifetime ends it with all it has started', async () => {
+    const record = await start('sleep 600 & sleep 600', { lifetimeMs: 1 });
+    expect(await until(record.id, ({ running }) => !running)).toMatchObject({ signal: 'SIGKILL' });
+    expect(livePids(guest.gids.filter((gid) => gid !== guest.helperGid))).toEqual([]);
+  });
+
+  it('the number of those that live is bounded, that of ended ones is not', async () => {
+    const records = [];
+    for (let i = 0; i < 16; i += 1) records.push(await start('exec sleep 60'));
+    await expect(start('true')).rejects.toMatchObject({ code: 'background_limit' });
+    for (const { id } of records) await ask({ op: 'kill', id });
+    for (let i = 0; i < 70; i += 1) {
+      const { id } = await start('true');
+      await until(id, ({ running }) => !running);
+    }
+    const listed = await ask({ op: 'list' });
+    expect(listed.op === 'list' && listed.commands.length).toBeLessThanOrEqual(64);
+    const logs = listed.op === 'list' ? new Set(listed.commands.map(({ log }) => log)) : new Set();
+    expect(logs.size).toBe(listed.op === 'list' ? listed.commands.length : -1);
+  });
+});
