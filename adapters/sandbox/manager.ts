@@ -202,10 +202,13 @@ export class SandboxManager implements AsyncDisposable {
     await sandbox.channel.close();
     add(this.#closed, sandbox.channel.counters);
     await sandbox.handle.stop();
+    // The guest's stream may close before the engine has said that it was the engine, and for which limit.
+    const ended = await sandbox.handle.ended;
+    const why = ended.code === undefined ? { reason } : { reason: ended.reason, code: ended.code };
     this.#deps.onEvent({
       type: 'sandbox.stopped',
       tenant: sandbox.tenant,
-      data: { user: sandbox.user, sandbox: sandbox.generation, reason },
+      data: { user: sandbox.user, sandbox: sandbox.generation, ...why },
     });
   }
 }
