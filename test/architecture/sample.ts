@@ -32,18 +32,25 @@ export function withSample(readme: string, sample: CompareResults = readSample()
 function sampleTable(sample: CompareResults): string {
   const rows = rowsOf(sample);
   const { machine, workload } = sample;
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const found = SHOWN.map((label) => {
     const row = rows.find((one) => one.label === label);
     if (row === undefined) throw new Error(`the report has no row "${label}"; it has ${rows.map((one) => one.label).join(', ')}`);
-    return line([`${row.label}, ${row.unit}`, ...row.cells]);
+    return [`${row.label}, ${row.unit}`, ...row.cells];
   });
   return [
-    line(['', ...sample.placements.map(({ placement }) => `\`${placement}\``)]),
-    line(['---', ...sample.placements.map(() => '---:')]),
-    ...found,
+    ...padded([['', ...sample.placements.map(({ placement }) => `\`${placement}\``)], ...found]),
     '',
     `${workload.turns} turns each on ${machine.cores} cores with ${Math.round(machine.memoryMiB / 1024)} GiB, ${machine.os}, ${sample.createdAt.slice(0, 10)}:`,
     '[the whole report](adapters/compare/sample/index.html).',
   ].join('\n');
+}
+
+/** A table as the formatter has it: the first column to the left, figures to the right. */
+function padded(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(3, ...rows.map((row) => row[index]?.length ?? 0)));
+  const line = (row: readonly string[]) =>
+    `| ${row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join(' | ')} |`;
+  const rule = `| ${widths.map((width, at) => (at === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
+  const [head = [], ...body] = rows;
+  return [line(head), rule, ...body.map(line)];
 }
