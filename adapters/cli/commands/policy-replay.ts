@@ -20,7 +20,7 @@ export interface ReplayOptions {
 export async function policyReplay(context: CommandContext, { since, bundle, allowWidening }: ReplayOptions): Promise<number> {
   const { replayDecisions } = await import('../../policy/replay.ts');
   const { dir, siteDir } = configOf(context).policy;
-  const rows = await withOperations(context, (kernel) => kernel.listDecisions(Math.max(0, Date.now() - since), MOST_REPLAYED));
+  const rows = await withOperations(context, (kernel) => kernel.listDecisions(Math.max(0, context.io.now() - since), MOST_REPLAYED));
   const replay = await replayDecisions(
     bundle === undefined ? dir : resolve(context.io.cwd, bundle),
     bundle === undefined ? siteDir : undefined,

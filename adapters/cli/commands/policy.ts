@@ -56,7 +56,7 @@ export async function policyCheck(context: CommandContext, { since }: { readonly
 
 async function replayGate(context: CommandContext, { dir, siteDir }: PolicyPlace, since: number) {
   const { replayDecisions } = await import('../../policy/replay.ts');
-  const rows = await withOperations(context, (kernel) => kernel.listDecisions(Math.max(0, Date.now() - since), MOST_REPLAYED));
+  const rows = await withOperations(context, (kernel) => kernel.listDecisions(Math.max(0, context.io.now() - since), MOST_REPLAYED));
   try {
     const { asked, looser, stricter } = await replayDecisions(dir, siteDir, rows);
     const detail = `${asked} decisions: ${looser.length} would be looser, ${stricter.length} stricter`;
