@@ -9,6 +9,8 @@ export interface CgroupFinding {
   readonly bounded: readonly Controller[];
   /** One line per controller that cannot be used. */
   readonly missing: readonly string[];
+  /** Which version this machine has its controllers in. */
+  readonly version: 1 | 2;
 }
 
 /** Files that say where this process stands; tests put others there. */
@@ -36,7 +38,7 @@ export async function findCgroups(sources: CgroupSources = SYSTEM_CGROUPS): Prom
   const missing = CONTROLLERS.filter((name) => !bounded.includes(name)).map(
     (name) => `${name}: ${faults.get(name) ?? 'no such controller'}`,
   );
-  return { places, bounded, missing };
+  return { places, bounded, missing, version: all.some(({ version }) => version === 1) ? 1 : 2 };
 }
 
 async function placeFault({ version, dir }: CgroupPlace, { pid }: CgroupSources): Promise<string | undefined> {

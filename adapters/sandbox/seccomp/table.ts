@@ -22,7 +22,7 @@ const NO_TERMINAL_INPUT: ArgumentRule = { kind: 'not', argument: 1, values: [0x5
  * before the filter is loaded, which is the last thing bubblewrap does.
  *
  * Two kinds of refusal are deliberate costs: debuggers and tracers do not work (ptrace), and programs that list network interfaces through
- * netlink see an error.
+ * netlink see an error (`os.networkInterfaces()` of Node throws, so development servers must be told which address to print).
  */
 export const SYSCALLS: readonly Row[] = [
   ['accept', 43, 202, 'allow'],
