@@ -5,6 +5,7 @@ import { digestOf, sha256Hex } from '../../core/json.ts';
 import { CONTRACT_VERSION } from '../../core/policy/contracts.ts';
 import type { PolicyDigests } from '../../core/policy/types.ts';
 import { loadCases, type PolicyCase } from './cases.ts';
+import { FileCache } from './file-cache.ts';
 import { verifyFileSet } from './file-set.ts';
 import { loadSettings } from './settings.ts';
 import { distDir, ENTRYPOINT, type Manifest, sourceDigest } from './sources.ts';
@@ -28,8 +29,9 @@ export interface Bundle {
  *
  * @throws PolicyError `policy_stale` when rules, module and manifest do not belong together; `policy_malformed` for anything unreadable or
  *   anything that does not belong there
+ * @param cache - kept by whoever reads the same root again and again
  */
-export async function loadBundle(dir: string, siteDir?: string): Promise<Bundle> {
+export async function loadBundle(dir: string, siteDir?: string, cache: FileCache = new FileCache()): Promise<Bundle> {
   try {
     await verifyFileSet(dir);
     if (siteDir !== undefined) await verifyFileSet(siteDir);
@@ -38,8 +40,8 @@ export async function loadBundle(dir: string, siteDir?: string): Promise<Bundle>
     const [wasm, sources, settings, cases, signature] = await Promise.all([
       readFile(join(dist, 'policy.wasm')),
       sourceDigest(dir, siteDir),
-      loadSettings(dir, siteDir),
-      loadCases(dir, siteDir),
+      loadSettings(dir, siteDir, cache),
+      loadCases(dir, siteDir, cache),
       readFile(join(dist, 'release.jws'), 'utf8').catch(() => undefined),
     ]);
     if (sources !== manifest.sources) throw stale('The rules are not those that policies were built from.');

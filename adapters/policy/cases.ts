@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { EffectClass } from '../../core/capability/types.ts';
 import { PolicyError } from '../../core/errors.ts';
 import type { Obligation } from '../../core/policy/types.ts';
+import { FileCache } from './file-cache.ts';
 import { fromRegoObligation } from './marshal.ts';
 
 /** One row of `cases/*.yaml`: a question in its Rego form and what the rules say to it. */
@@ -40,8 +41,9 @@ const fileSchema = z.strictObject({ bases: z.record(z.string(), object).optional
  *
  * @throws PolicyError `policy_malformed` naming file and place
  */
-export async function loadCases(dir: string, siteDir?: string): Promise<readonly PolicyCase[]> {
-  const files = [...(await readFolder(join(dir, 'cases'))), ...(siteDir === undefined ? [] : await readFolder(join(siteDir, 'cases')))];
+export async function loadCases(dir: string, siteDir?: string, cache: FileCache = new FileCache()): Promise<readonly PolicyCase[]> {
+  const site = siteDir === undefined ? [] : await readFolder(join(siteDir, 'cases'), cache);
+  const files = [...(await readFolder(join(dir, 'cases'), cache)), ...site];
   const bases = Object.assign({}, ...files.map((file) => file.bases ?? {})) as Record<string, Record<string, unknown>>;
   return files.flatMap(({ name, cases }) =>
     Object.entries(cases).flatMap(([kind, rows]) => {
@@ -52,13 +54,18 @@ export async function loadCases(dir: string, siteDir?: string): Promise<readonly
   );
 }
 
-async function readFolder(folder: string) {
+async function readFolder(folder: string, cache: FileCache) {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
   const files = names.filter((name) => name.endsWith('.yaml') && !name.startsWith('.')).sort();
-  return Promise.all(files.map(async (name) => ({ name, ...parseFile(name, await readFile(join(folder, name), 'utf8')) })));
+  return Promise.all(
+    files.map(async (name) => {
+      const text = await readFile(join(folder, name), 'utf8');
+      return { name, ...cache.get(join(folder, name), text, () => parseFile(name, text)) };
+    }),
+  );
 }
 
 function parseFile(name: string, text: string): z.infer<typeof fileSchema> {

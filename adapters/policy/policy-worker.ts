@@ -8,15 +8,17 @@ import {
   ANSWERED,
   ASKED,
   BEGUN,
+  LOAD,
   OUTCOME,
   OUTCOMES,
   QUESTION_BYTES,
   type SharedCall,
   sharedCall,
   sharedCallBuffer,
+  WANTED,
   type WorkerOutcome,
 } from './shared-call.ts';
-import type { WorkerReady, WorkerStart } from './wasm-worker.ts';
+import type { WorkerLoad, WorkerReady, WorkerStart } from './wasm-worker.ts';
 
 export interface PolicyWorkerOptions {
   readonly module: WebAssembly.Module;
@@ -51,9 +53,11 @@ export class PolicyWorker {
   readonly #worker: Worker;
   readonly #call: SharedCall;
   readonly #thread: string;
+  readonly #clock: Clock;
   #asked = 0;
 
-  private constructor(worker: Worker, call: SharedCall, thread: string) {
+  private constructor(worker: Worker, call: SharedCall, thread: string, clock: Clock) {
+    this.#clock = clock;
     this.#worker = worker;
     this.#call = call;
     this.#thread = thread;
@@ -76,22 +80,28 @@ export class PolicyWorker {
     worker.unref();
     worker.stdout.resume();
     worker.stderr.resume();
-    let stopWaiting = (): void => undefined;
-    const ready = await new Promise<WorkerReady>((resolve, reject) => {
-      const fail = (cause: unknown) =>
-        reject(new PolicyError('policy_malformed', `The policy does not start: ${reasonOf(cause)}`, { cause }));
-      worker.once('message', resolve);
-      worker.once('error', fail);
-      worker.once('exit', fail);
-      stopWaiting = options.clock.after(START_MS, () => {
-        fail(`not ready after ${START_MS} ms`);
-        void worker.terminate();
-      });
-    }).finally(() => stopWaiting());
-    worker.removeAllListeners('error');
-    worker.removeAllListeners('exit');
+    const { thread } = await becomesReady(worker, options.clock);
     worker.on('error', () => undefined);
-    return new PolicyWorker(worker, sharedCall(shared), ready.thread);
+    return new PolicyWorker(worker, sharedCall(shared), thread, options.clock);
+  }
+
+  /**
+   * Puts other rules and data into the same thread; it answers by them from then on. Must not be asked meanwhile.
+   *
+   * @throws PolicyError `policy_malformed`: the worker is unfit then
+   */
+  async load(load: WorkerLoad): Promise<void> {
+    const { words } = this.#call;
+    const ready = becomesReady(this.#worker, this.#clock);
+    this.#worker.postMessage(load);
+    this.#asked = (this.#asked + 1) | 0;
+    Atomics.store(words, WANTED, LOAD);
+    Atomics.store(words, ASKED, this.#asked);
+    Atomics.notify(words, ASKED);
+    const { fault } = await ready;
+    Atomics.store(words, WANTED, 0);
+    Atomics.store(words, ANSWERED, this.#asked);
+    if (fault !== undefined) throw new PolicyError('policy_malformed', `The policy does not start: ${fault}`);
   }
 
   /** Calls `fn` once when the thread has ended, for whatever reason. */
@@ -148,6 +158,27 @@ export class PolicyWorker {
     } catch {
       return Number.POSITIVE_INFINITY;
     }
+  }
+}
+
+/** The next message of a worker that starts or loads. @throws PolicyError `policy_malformed` when it ends, or takes too long; it is ended then */
+async function becomesReady(worker: Worker, clock: Clock): Promise<WorkerReady> {
+  const { promise, resolve, reject } = Promise.withResolvers<WorkerReady>();
+  const fail = (cause: unknown) => reject(new PolicyError('policy_malformed', `The policy does not start: ${reasonOf(cause)}`, { cause }));
+  worker.once('message', resolve);
+  worker.once('error', fail);
+  worker.once('exit', fail);
+  const stopWaiting = clock.after(START_MS, () => {
+    fail(`not ready after ${START_MS} ms`);
+    void worker.terminate();
+  });
+  try {
+    return await promise;
+  } finally {
+    stopWaiting();
+    worker.off('message', resolve);
+    worker.off('error', fail);
+    worker.off('exit', fail);
   }
 }
 

@@ -23,6 +23,7 @@ export class ServingSnapshot {
   #current: PolicyWorker | undefined;
   #spare: PolicyWorker | undefined;
   #closed = false;
+  readonly #answers = new Map<string, Verdict>();
 
   private constructor(bundle: Bundle, module: WebAssembly.Module, options: ServingOptions) {
     this.bundle = bundle;
@@ -30,9 +31,20 @@ export class ServingSnapshot {
     this.#options = options;
   }
 
-  /** @throws PolicyError `policy_malformed` when the module or its data cannot be used */
-  static async start(bundle: Bundle, options: ServingOptions): Promise<ServingSnapshot> {
-    const serving = new ServingSnapshot(bundle, await compile(bundle.wasm), options);
+  /**
+   * @param running - a snapshot that serves; its worker that stands by is lent, for a thread takes longer to start than rules to load
+   * @throws PolicyError `policy_malformed` when the module or its data cannot be used
+   */
+  static async start(bundle: Bundle, options: ServingOptions, running?: ServingSnapshot): Promise<ServingSnapshot> {
+    const same = running?.bundle.digests.rules === bundle.digests.rules;
+    const module = same && running !== undefined ? running.module : await compile(bundle.wasm);
+    const serving = new ServingSnapshot(bundle, module, options);
+    const lent = running === undefined ? undefined : running.#lend();
+    if (lent !== undefined) {
+      await serving.#load(lent);
+      serving.#current = lent;
+      return serving;
+    }
     const started = await Promise.allSettled([serving.#startWorker(), serving.#startWorker()]);
     const workers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     const refused = started.find((one) => one.status === 'rejected');
@@ -56,6 +68,31 @@ export class ServingSnapshot {
     if (evaluation.outcome === 'answer') return readVerdict(evaluation.text);
     this.#discard(worker);
     return denialOf(evaluation, this.#options.deadlineMs);
+  }
+
+  /** As `ask`, for questions that are put to one snapshot again and again: the answer is kept. */
+  askAgain(text: string): Verdict {
+    const held = this.#answers.get(text);
+    if (held !== undefined) return held;
+    const answer = this.ask(text);
+    if (this.#answers.size < MOST_ANSWERS) this.#answers.set(text, answer);
+    return answer;
+  }
+
+  /** Takes the place of another snapshot, and the worker that served it to stand by. */
+  succeed(old: ServingSnapshot | undefined): void {
+    const worker = old === undefined ? undefined : old.#retire();
+    if (worker === undefined) {
+      this.restock();
+      return;
+    }
+    this.#load(worker).then(
+      () => {
+        if (this.#closed || this.#spare !== undefined) return void worker.terminate();
+        this.#spare = worker;
+      },
+      () => void this.#refill(),
+    );
   }
 
   async close(): Promise<void> {
@@ -91,6 +128,39 @@ export class ServingSnapshot {
     }
   }
 
+  /** Gives the worker away that stands by; another one is started, should this snapshot go on. */
+  #lend(): PolicyWorker | undefined {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    return spare;
+  }
+
+  /** Gives the worker away that serves: this snapshot is done. */
+  #retire(): PolicyWorker | undefined {
+    this.#closed = true;
+    const [worker, spare] = [this.#current, this.#spare];
+    this.#current = undefined;
+    this.#spare = undefined;
+    void spare?.terminate();
+    return worker;
+  }
+
+  /** Puts rules and data of this snapshot into a worker of another. */
+  async #load(worker: PolicyWorker): Promise<void> {
+    try {
+      await worker.load({ module: this.module, dataJson: this.bundle.dataJson, warmUp: warmUpInputs() });
+      worker.onEnd(() => this.#discard(worker));
+    } catch (error) {
+      void worker.terminate();
+      throw error;
+    }
+  }
+
+  /** A snapshot that lent its worker and goes on gets another. */
+  restock(): void {
+    if (this.#spare === undefined) void this.#refill();
+  }
+
   async #startWorker(): Promise<PolicyWorker> {
     const worker = await PolicyWorker.start({
       module: this.module,
@@ -104,6 +174,9 @@ export class ServingSnapshot {
     return worker;
   }
 }
+
+/** Answers kept of one snapshot: the table and the probes. */
+const MOST_ANSWERS = 2_000;
 
 async function compile(wasm: Uint8Array): Promise<WebAssembly.Module> {
   try {

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Ajv } from 'ajv';
+import { Ajv, type ValidateFunction } from 'ajv';
 import { type Document, parseDocument } from 'yaml';
 import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
+import { FileCache } from './file-cache.ts';
 
 /** What rules read as `data.settings.<file name>`, and those of a site as `data.site_settings.<file name>`. */
 export interface Settings {
@@ -23,28 +24,37 @@ const MAX_FILE_BYTES = 1024 * 1024;
  *
  * @throws PolicyError `policy_malformed` naming file and place
  */
-export async function loadSettings(dir: string, siteDir?: string): Promise<Settings> {
-  const settings = await loadFolder(dir);
+export async function loadSettings(dir: string, siteDir?: string, cache: FileCache = new FileCache()): Promise<Settings> {
+  const settings = await loadFolder(dir, cache);
   const version = (settings.release as { version?: number } | undefined)?.version ?? 0;
   if (siteDir === undefined || !existsSync(join(siteDir, 'data')))
     return { json: canonicalJson({ settings }), digest: digestOf('outwork.policy-data', settings), version };
-  const whole = { settings, site_settings: await loadFolder(siteDir) };
+  const whole = { settings, site_settings: await loadFolder(siteDir, cache) };
   return { json: canonicalJson(whole), digest: digestOf('outwork.policy-data', whole), version };
 }
 
-async function loadFolder(dir: string): Promise<Record<string, unknown>> {
+async function loadFolder(dir: string, cache: FileCache): Promise<Record<string, unknown>> {
   const files = await namesIn(join(dir, 'data'), '.yaml');
   const schemas = await namesIn(join(dir, 'schemas', 'settings'), '.json');
   const lonely = files.find((name) => !schemas.includes(name)) ?? schemas.find((name) => !files.includes(name));
   if (lonely !== undefined) throw malformed(`data/${lonely}.yaml`, `needs both the file and schemas/settings/${lonely}.json`);
   const settings: Record<string, unknown> = {};
-  for (const name of files) settings[name] = await loadFile(dir, name);
+  for (const name of files) settings[name] = await loadFile(dir, name, cache);
   return settings;
 }
 
-async function loadFile(dir: string, name: string): Promise<unknown> {
+async function loadFile(dir: string, name: string, cache: FileCache): Promise<unknown> {
   const file = `data/${name}.yaml`;
-  const text = await readFile(join(dir, file), 'utf8');
+  const [text, schema] = await Promise.all([
+    readFile(join(dir, file), 'utf8'),
+    readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'),
+  ]);
+  const key = join(dir, file);
+  const check = cache.get(`${key} schema`, schema, () => new Ajv({ strict: true, strictRequired: false }).compile(JSON.parse(schema)));
+  return cache.get(key, `${schema}\0${text}`, () => checkedValue(file, text, check));
+}
+
+function checkedValue(file: string, text: string, check: ValidateFunction): unknown {
   if (text.length > MAX_FILE_BYTES) throw malformed(file, 'is larger than 1 MiB');
   // A file that is being written is cut anywhere; most cuts do not end a line. (The others are caught by the second look of the poll.)
   if (!text.endsWith('\n')) throw malformed(file, 'does not end with a line end');
@@ -54,8 +64,6 @@ async function loadFile(dir: string, name: string): Promise<unknown> {
   const value = plainValue(document, file);
   const fault = jsonFault(value, { maxDepth: 32, maxElements: 100_000 });
   if (fault !== undefined) throw malformed(file, fault);
-  const schema = JSON.parse(await readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'));
-  const check = new Ajv({ strict: true, strictRequired: false }).compile(schema);
   if (!check(value)) throw malformed(file, `${check.errors?.[0]?.instancePath || '/'}: ${check.errors?.[0]?.message}`);
   return value;
 }

@@ -12,6 +12,9 @@ export const QUESTION_BYTES = 3;
 export const ANSWER_BYTES = 4;
 /** One of `OUTCOMES`. */
 export const OUTCOME = 5;
+/** What is wanted: 0 an answer, `LOAD` that the rules and data of a message take the place of those that are there. */
+export const WANTED = 6;
+export const LOAD = 1;
 
 export const OUTCOMES = ['answer', 'trap', 'memory', 'answer_too_large'] as const;
 export type WorkerOutcome = (typeof OUTCOMES)[number];

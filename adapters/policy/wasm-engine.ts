@@ -8,6 +8,7 @@ import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import { inputFault } from './bounds.ts';
 import { type Bundle, bundleSignature, loadBundle } from './bundle.ts';
+import { FileCache } from './file-cache.ts';
 import { findFlips, fixedQuestions, recordedQuestions, refuseWidening, requireFloor } from './gates.ts';
 import { toRegoInput } from './marshal.ts';
 import { verifyRelease } from './release.ts';
@@ -66,6 +67,7 @@ interface LoadRequest {
 class WasmPolicyEngine implements ReloadingPolicyEngine {
   readonly #options: PolicyEngineOptions;
   readonly #snapshots: PolicySnapshots | undefined;
+  readonly #cache = new FileCache();
   #serving: ServingSnapshot | undefined;
   #accepted: Accepted | undefined;
   #loadedAtMs = 0;
@@ -138,8 +140,8 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       const bundle = await snapshots.load(await snapshots.find(digest));
       if (bundle.snapshot === from.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
       const serving = await this.#startServing(bundle);
-      const flips = await this.#gates(serving);
-      const onDisk = await loadBundle(this.#options.dir, this.#options.siteDir).catch(() => undefined);
+      const flips = await this.#gates(serving).catch((error) => this.#giveUp(serving, error));
+      const onDisk = await loadBundle(this.#options.dir, this.#options.siteDir, this.#cache).catch(() => undefined);
       await this.#adopt(serving, { held: onDisk?.snapshot ?? from.snapshot });
       this.#fault = ROLLED_BACK;
       this.#options.onEvent({ type: 'policy.rolled_back', data: { by, from: from.snapshot, to: bundle.snapshot } });
@@ -198,7 +200,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   async #load(request: LoadRequest): Promise<PolicyChange> {
     const { dir, siteDir, publicKey } = this.#options;
     if (this.#serving !== undefined || request.byHand === true) this.#signature = await this.#look();
-    const bundle = await loadBundle(dir, siteDir);
+    const bundle = await loadBundle(dir, siteDir, this.#cache);
     const running = this.#serving?.bundle;
     if (bundle.snapshot === running?.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
     if (request.byHand !== true && bundle.snapshot === this.#accepted?.held) throw new PolicyError('policy_rolled_back', ROLLED_BACK);
@@ -213,9 +215,15 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       if (request.widenBy !== undefined) this.#sayWidened(request.widenBy, running, bundle, flips);
       return { ...changeOf(bundle), changed: true, flips };
     } catch (error) {
-      if (this.#serving !== serving) await serving.close();
-      throw error;
+      return this.#giveUp(serving, error);
     }
+  }
+
+  /** A snapshot that did not pass goes; the one that runs gets back what it lent. */
+  async #giveUp(serving: ServingSnapshot, error: unknown): Promise<never> {
+    if (this.#serving !== serving) await serving.close();
+    this.#serving?.restock();
+    throw error;
   }
 
   /** Floor, then the replay against what runs. */
@@ -227,19 +235,23 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     const questions = [...fixedQuestions(now.bundle, next.bundle), ...recorded];
     return findFlips(
       questions,
-      (text) => now.ask(text),
-      (text) => next.ask(text),
+      (text) => now.askAgain(text),
+      (text) => next.askAgain(text),
       now.bundle.digests,
     );
   }
 
   #startServing(bundle: Bundle): Promise<ServingSnapshot> {
     const { clock, pollMs, deadlineMs = SAFETY.policyDeadlineMs, memoryBytes = SAFETY.policyMemoryBytes } = this.#options;
-    return ServingSnapshot.start(bundle, {
+    const options = {
       clock,
       retryMs: pollMs,
       deadlineMs: Math.min(deadlineMs, SAFETY.policyDeadlineMs),
       memoryBytes: Math.min(memoryBytes, SAFETY.policyMemoryBytes),
+    };
+    return ServingSnapshot.start(bundle, options, this.#serving).catch((error) => {
+      this.#serving?.restock();
+      throw error;
     });
   }
 
@@ -256,7 +268,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     const old = this.#serving;
     this.#serving = serving;
     this.#loadedAtMs = this.#options.clock.now();
-    void old?.close();
+    serving.succeed(old);
     this.#options.onEvent({ type: 'policy.loaded', data: { ...serving.bundle.digests } });
   }
 

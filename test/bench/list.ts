@@ -13,4 +13,4 @@ export const BENCHES: Readonly<Record<string, () => Promise<readonly Figure[]>>>
 };
 
 /** Files of this directory that are parts of a bench. */
-export const BENCH_PARTS: readonly string[] = ['figure', 'list', 'main', 'membrane-load', 'table'];
+export const BENCH_PARTS: readonly string[] = ['figure', 'list', 'main', 'membrane-load', 'policy-load', 'table'];
