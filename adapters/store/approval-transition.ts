@@ -45,20 +45,16 @@ export function answered(approval: Approval, { to, by, decision, note, nowMs }: 
   return { ...approval, state: to, answeredAtMs: nowMs, answeredBy: by, answerDecision: decision, note, ...ends };
 }
 
-/** S14. @throws StoreError `approval_unusable` */
+/** S14. @returns the approval. @throws StoreError `approval_unusable` */
 export function requireUsable(
   approval: Approval | undefined,
-  call: string,
+  call: string | undefined,
   wanted: NonNullable<OpenCall['approval']>,
   nowMs: number,
-): void {
-  if (
-    approval?.state !== 'approved' ||
-    approval.call !== call ||
-    approval.fingerprint !== wanted.fingerprint ||
-    nowMs > (approval.useByMs ?? 0)
-  )
-    throw new StoreError('approval_unusable', `${wanted.id} does not let this call happen now`);
+): Approval {
+  const fits = approval?.state === 'approved' && approval.call === call && approval.fingerprint === wanted.fingerprint;
+  if (!fits || nowMs > (approval.useByMs ?? 0)) throw new StoreError('approval_unusable', `${wanted.id} does not let this call happen now`);
+  return approval;
 }
 
 /** S15. */

@@ -3,6 +3,7 @@ import type { CallKey, EffectClass } from '../../core/capability/types.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { AttemptRef, RunState } from '../../core/run/types.ts';
 import { callOf, event, RESULT } from '../store/scene.ts';
+import { newAsk } from '../support/asked-approval.ts';
 
 /** One step that is taken on the reference and on the store under test, with the same words. */
 export interface Command {
@@ -20,6 +21,7 @@ export class Scene {
   readonly permits: { readonly id: string; readonly ref: AttemptRef }[] = [];
   readonly calls: string[] = [];
   readonly deliveries: string[] = [];
+  readonly approvals: { readonly id: string; readonly fingerprint: string; readonly key: CallKey; readonly ref: AttemptRef }[] = [];
   #serial = 0;
   #taken = 0;
 
@@ -64,6 +66,11 @@ export class Scene {
       case 'open': {
         const { kind, row } = value as { kind: string; row: { id: string; run: string; fence: number; permit?: string } };
         if (!this.calls.includes(row.id)) this.calls.push(row.id);
+        if (kind === 'parked') {
+          const { approval } = value as { approval: { id: string; fingerprint: string; key: CallKey } };
+          const known = this.approvals.some(({ id }) => id === approval.id);
+          if (!known) this.approvals.push({ ...approval, ref: { run: row.run, fence: row.fence } });
+        }
         if (kind === 'opened') this.permits.push({ id: row.permit as string, ref: { run: row.run, fence: row.fence } });
         break;
       }
@@ -210,6 +217,59 @@ const open = command(
   },
 );
 
+/** Two fingerprints, so that equal asks and changed ones both come up. */
+const fingerprint = fc.constantFrom('a'.repeat(64), 'a'.repeat(64), 'b'.repeat(64));
+
+const ask = command(
+  'open',
+  fc.record({ at: index, key, effectClass, fingerprint }),
+  ({ at, key: of, effectClass: of2, fingerprint: print }, scene, store) => {
+    const ref = scene.pick(scene.refs, at, NOWHERE);
+    const made = newAsk(scene.nowMs, {
+      id: scene.fresh('apr'),
+      fingerprint: print,
+      expiresAtMs: scene.nowMs + 40_000,
+      useWithinMs: 20_000,
+    });
+    const call = { key: of, effectClass: of2, argsDigest: 'a', decision: scene.fresh('dec'), nowMs: scene.nowMs, ask: made };
+    return store.calls.open(ref, callOf(ref, call));
+  },
+);
+
+const answer = command(
+  'approval.answer',
+  fc.record({ at: index, to: fc.constantFrom('approved', 'approved', 'denied') }),
+  ({ at, to }, scene, store) => {
+    const { id } = scene.pick(scene.approvals, at, { id: 'apr_none', fingerprint: '', key: { step: 0, call: 0 }, ref: NOWHERE });
+    return store.approvals.answer({ approval: id, to, by: 'boss', decision: 'dec', nowMs: scene.nowMs });
+  },
+);
+
+/** Hands a call over by an approval: mostly its own call, with what was approved, by the attempt that holds the run now. */
+const use = command(
+  'open',
+  fc.record({ at: index, by: index, of: fc.option(key, { freq: 4 }), print: fc.option(fingerprint, { freq: 4 }) }),
+  ({ at, by, of, print }, scene, store) => {
+    const none = { id: 'apr_none', fingerprint: '', key: { step: 0, call: 0 }, ref: NOWHERE };
+    const approval = scene.pick(scene.approvals, at, none);
+    const own = scene.refs.findLast(({ run }) => run === approval.ref.run) ?? approval.ref;
+    const ref = by === 0 ? own : scene.pick(scene.refs, by, NOWHERE);
+    const wanted = { id: approval.id, fingerprint: print ?? approval.fingerprint };
+    const call = { key: of ?? approval.key, argsDigest: 'a', permit: scene.fresh('prm'), decision: scene.fresh('dec'), nowMs: scene.nowMs };
+    return store.calls.open(ref, callOf(ref, { ...call, approval: wanted, deadlineMs: scene.nowMs + 45_000 }));
+  },
+);
+
+/** Ends the attempt as parked on an ask, which may have its answer already. */
+const park = command('settle', fc.record({ at: index, on: index }), ({ at, on }, scene, store) => {
+  const { id, ref: asker } = scene.pick(scene.approvals, on, { id: 'apr_none', ref: NOWHERE } as (typeof scene.approvals)[number]);
+  const ref = at === 0 ? (scene.refs.findLast(({ run }) => run === asker.run) ?? asker) : scene.pick(scene.refs, at, NOWHERE);
+  const gate = { kind: 'approval', ref: id, reason: 'a person' } as const;
+  return store.runs.settle(ref, { to: 'parked', gate, outcome: 'parked', event: event('run.parked', ref.run), nowMs: scene.nowMs });
+});
+
+const lapse = command('approval.expire', fc.constant(null), (_, scene, store) => store.approvals.expire(scene.nowMs));
+
 const close = command(
   'close',
   fc.record({
@@ -273,6 +333,11 @@ const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [3, expire],
   [3, advance],
   [9, open],
+  [6, ask],
+  [6, answer],
+  [6, use],
+  [3, park],
+  [2, lapse],
   [9, close],
   [3, judge],
   [3, resolve],
@@ -283,9 +348,33 @@ const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [1, restart],
 ];
 
-const any: fc.Arbitrary<Command> = fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+/** What the life of an ask is made of, and what comes in between. */
+const ofApprovals: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
+  [2, post],
+  [5, claim],
+  [8, ask],
+  [8, answer],
+  [8, use],
+  [5, park],
+  [2, lapse],
+  [2, open],
+  [2, close],
+  [1, settle],
+  [1, cancel],
+  [1, judge],
+  [2, resolve],
+  [2, expire],
+  [4, command('advance', fc.constantFrom(1, 5000, 19_999, 21_000, 40_001, -5000), async () => undefined)],
+  [1, restart],
+];
+
+const anyOf = (from: readonly (readonly [number, fc.Arbitrary<Command>])[]): fc.Arbitrary<Command> =>
+  fc.oneof(...from.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
 /** A history begins with something to do. */
-export const HISTORIES: fc.Arbitrary<readonly Command[]> = fc
-  .tuple(post, post, claim, open, fc.array(any, { minLength: 30, maxLength: 90, size: 'max' }))
-  .map(([one, two, first, call, rest]) => [one, two, first, call, ...rest]);
+const beginning = (rest: fc.Arbitrary<Command>, ...first: readonly fc.Arbitrary<Command>[]): fc.Arbitrary<readonly Command[]> =>
+  fc.tuple(fc.tuple(...first), fc.array(rest, { minLength: 30, maxLength: 90, size: 'max' })).map(([begun, more]) => [...begun, ...more]);
+
+export const HISTORIES = beginning(anyOf(weighted), post, post, claim, open);
+
+export const APPROVAL_HISTORIES = beginning(anyOf(ofApprovals), post, post, claim, ask, answer);

@@ -1,3 +1,4 @@
+import { type Approval, LIVE_STATES } from '../../core/approval/types.ts';
 import type { KernelEvent } from '../../core/events.ts';
 import type { CallRow, DeliveryRow } from '../../core/ports/store.ts';
 import type { Attempt, Run } from '../../core/run/types.ts';
@@ -7,6 +8,7 @@ import { ACTIVE_STATES, isTerminal, type RunState } from '../../core/run/types.t
 interface Visible {
   readonly runs: readonly { readonly run: Run; readonly attempts: readonly Attempt[]; readonly calls: readonly CallRow[] }[];
   readonly deliveries: readonly DeliveryRow[];
+  readonly approvals: readonly Approval[];
   readonly events: readonly KernelEvent[];
 }
 
@@ -53,5 +55,37 @@ export function violations(beforeUnknown: unknown, afterUnknown: unknown): reado
   for (const row of before.deliveries.filter(({ state }) => state === 'delivered' || state === 'unknown')) {
     holds(after.deliveries.find(({ id }) => id === row.id)?.state === row.state, `delivery ${row.id} left ${row.state}`);
   }
+  approvalViolations(before, after, holds);
   return found;
+}
+
+const ENDS: Readonly<Record<Approval['state'], readonly Approval['state'][]>> = {
+  pending: ['pending', 'approved', 'denied', 'expired', 'withdrawn'],
+  approved: ['approved', 'consumed', 'expired', 'withdrawn'],
+  denied: ['denied'],
+  expired: ['expired'],
+  consumed: ['consumed'],
+  withdrawn: ['withdrawn'],
+};
+
+function approvalViolations(before: Visible, after: Visible, holds: (ok: boolean, sentence: string) => void): void {
+  const live = after.approvals.filter(({ state }) => LIVE_STATES.includes(state));
+  holds(new Set(live.map(({ call }) => call)).size === live.length, 'a call has two live asks');
+  for (const approval of after.approvals) {
+    const { id, state, run: of, call, fingerprint } = approval;
+    const old = before.approvals.find((one) => one.id === id);
+    holds(ENDS[old?.state ?? 'pending'].includes(state), `${id} went from ${old?.state} to ${state}`);
+    holds(old === undefined || old.fingerprint === fingerprint, `${id} changed what it is bound to`);
+    holds((approval.answeredBy !== undefined) === (approval.answeredAtMs !== undefined), `${id} is half answered`);
+    holds(state !== 'consumed' || approval.answeredBy !== undefined, `${id} was used without an answer`);
+    const run = after.runs.find(({ run: { id: named } }) => named === of);
+    const row = run?.calls.find((one) => one.id === call);
+    holds(!LIVE_STATES.includes(state) || row?.state === 'prepared', `${id} is ${state} and its call ${row?.state}`);
+    holds(!LIVE_STATES.includes(state) || (run !== undefined && !isTerminal(run.run.state)), `${id} outlived its run`);
+    const waits = run?.run.state === 'parked' && run.run.gate?.ref === id;
+    holds(!waits || state === 'pending', `a run is parked on ${id}, which is ${state}`);
+    // Used and handed over are one write.
+    if (state === 'consumed' && old?.state !== 'consumed')
+      holds(row?.state === 'dispatched', `${id} was used and its call is ${row?.state}`);
+  }
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Store } from '../../core/ports/store.ts';
+import type { OpenCall, Store } from '../../core/ports/store.ts';
 import type { AttemptRef, Run } from '../../core/run/types.ts';
 import { addUser, visible } from '../store/scene.ts';
 import { type MakeWorld, memoryWorld, type StoreWorld, sqliteWorld } from '../store/worlds.ts';
-import { type Command, HISTORIES, Scene } from './store-commands.ts';
+import { APPROVAL_HISTORIES, type Command, HISTORIES, Scene } from './store-commands.ts';
 import { violations } from './store-invariants.ts';
 
 /** Equal ids for equal histories: counted per kind, so the two stores can be compared as they are. */
@@ -80,8 +80,8 @@ async function requireRoom(store: Store, claimed: Run, command: Command): Promis
   expect(mine, 'active runs of one user').toBeLessThanOrEqual((command.with as { perUser: number }).perUser);
 }
 
-function property(make: MakeWorld, weaken: Weakening, tally?: Tally) {
-  return fc.asyncProperty(HISTORIES, async (commands) => {
+function property(make: MakeWorld, weaken: Weakening, tally?: Tally, histories = HISTORIES) {
+  return fc.asyncProperty(histories, async (commands) => {
     const reference = await peopled(memoryWorld);
     const other = await peopled(make);
     try {
@@ -93,7 +93,7 @@ function property(make: MakeWorld, weaken: Weakening, tally?: Tally) {
   });
 }
 
-test('the durable store does what the reference does, result by result and row by row (S1–S11)', async () => {
+test('the durable store does what the reference does, result by result and row by row (S1–S17)', async () => {
   const tally: Tally = { succeeded: 0, refused: new Map() };
   await fc.assert(
     property(sqliteWorld, (store) => store, tally),
@@ -102,6 +102,18 @@ test('the durable store does what the reference does, result by result and row b
   // The commands do reach what they are about: without this a scene that refuses everything would pass.
   expect(tally.succeeded).toBeGreaterThan(500);
   for (const code of ['stale_fence', 'lease_lost', 'illegal_transition', 'not_found', 'conflict', 'permit_expired']) {
+    expect(tally.refused.get(code) ?? 0, code).toBeGreaterThan(0);
+  }
+}, 300_000);
+
+test('the life of an ask on the durable store is that of the reference (S12–S17)', async () => {
+  const tally: Tally = { succeeded: 0, refused: new Map() };
+  await fc.assert(
+    property(sqliteWorld, (store) => store, tally, APPROVAL_HISTORIES),
+    { numRuns: 40 },
+  );
+  expect(tally.succeeded).toBeGreaterThan(500);
+  for (const code of ['approval_unusable', 'approval_expired', 'conflict', 'stale_fence']) {
     expect(tally.refused.get(code) ?? 0, code).toBeGreaterThan(0);
   }
 }, 300_000);
@@ -136,6 +148,36 @@ const WEAKENINGS: Readonly<Record<string, Weakening>> = {
   }),
   'S11 a sweep puts nothing aside': (store) => ({ ...store, deliveries: { ...store.deliveries, sweep: async () => [] } }),
 };
+
+const opening = (store: Store, change: (call: OpenCall) => Promise<OpenCall> | OpenCall): Store => ({
+  ...store,
+  calls: { ...store.calls, open: async (ref, call) => store.calls.open(ref, await change(call)) },
+});
+
+const APPROVAL_WEAKENINGS: Readonly<Record<string, Weakening>> = {
+  'S12 every ask is a new one': (store) =>
+    opening(store, (call) => (call.ask === undefined ? call : { ...call, ask: { ...call.ask, fingerprint: call.ask.id } })),
+  'S13 the time to answer is not kept': (store) => ({
+    ...store,
+    approvals: { ...store.approvals, answer: (answer) => store.approvals.answer({ ...answer, nowMs: 0 }) },
+  }),
+  'S14 the fingerprint is not compared': (store) =>
+    opening(store, async (call) => {
+      const known = call.approval && (await store.approvals.get(call.approval.id));
+      return known === undefined ? call : { ...call, approval: { id: known.id, fingerprint: known.fingerprint } };
+    }),
+  'S14 a call is handed over without its approval being used up': (store) => opening(store, ({ approval: _, ...call }) => call),
+  'S15 nothing expires': (store) => ({ ...store, approvals: { ...store.approvals, expire: async () => [] } }),
+};
+
+describe('control: a store without one of its guards on asks is told apart', () => {
+  for (const [name, weaken] of Object.entries(APPROVAL_WEAKENINGS)) {
+    test(name, async () => {
+      const { failed } = await fc.check(property(memoryWorld, weaken, undefined, APPROVAL_HISTORIES), { numRuns: 400, endOnFailure: true });
+      expect(failed).toBe(true);
+    }, 120_000);
+  }
+});
 
 describe('control: a store without one of its guards is told apart', () => {
   for (const [name, weaken] of Object.entries(WEAKENINGS)) {

@@ -100,7 +100,7 @@ export function requireConsumable(
 ): void {
   requireUsable(
     memory.state.approvals.find((one) => one.id === wanted.id),
-    call ?? '',
+    call,
     wanted,
     nowMs,
   );

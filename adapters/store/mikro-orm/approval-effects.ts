@@ -42,19 +42,19 @@ export async function askFor(
   return approval;
 }
 
-/** S14. @throws StoreError `approval_unusable` */
-export async function consumeFor(
-  db: Database,
+/** S14. The approval that lets the call of this row happen now. @throws StoreError `approval_unusable` */
+export async function usableFor(
   tx: Tx,
-  call: string,
+  call: string | undefined,
   wanted: NonNullable<OpenCall['approval']>,
   nowMs: number,
-): Promise<void> {
+): Promise<Approval> {
   const row = await tx.get<ApprovalRecord>(FIND_APPROVAL, [wanted.id]);
-  const approval = row === undefined ? undefined : toApproval(row);
-  requireUsable(approval, call, wanted, nowMs);
-  if (approval !== undefined) await end(db, tx, approval, 'consumed', nowMs);
+  return requireUsable(row === undefined ? undefined : toApproval(row), call, wanted, nowMs);
 }
+
+/** S14. */
+export const consume = (db: Database, tx: Tx, approval: Approval, nowMs: number): Promise<void> => end(db, tx, approval, 'consumed', nowMs);
 
 /** S17. */
 export async function withdrawFor(db: Database, tx: Tx, call: string, nowMs: number): Promise<void> {
@@ -71,7 +71,7 @@ export async function withdrawEnded(db: Database, tx: Tx, run: Run, nowMs: numbe
 export async function withoutAnsweredGate(db: Database, tx: Tx, run: Run, nowMs: number): Promise<Run> {
   if (run.state !== 'parked' || run.gate?.kind !== 'approval') return run;
   const row = await tx.get<ApprovalRecord>(FIND_APPROVAL, [run.gate.ref]);
-  if (row === undefined || row.state === 'pending') return run;
+  if (row === undefined || row.run !== run.id || row.state === 'pending') return run;
   return wake(db, tx, run, toApproval(row), nowMs);
 }
 

@@ -3,7 +3,7 @@ import type { AttemptRef } from '../../../core/run/types.ts';
 import { answerOf, openedState, requireOpenable } from '../call-transition.ts';
 import { requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
-import { askFor, consumeFor, withdrawFor } from './approval-effects.ts';
+import { askFor, consume, usableFor, withdrawFor } from './approval-effects.ts';
 import { closeHeld } from './close-call.ts';
 import type { Database, Tx } from './database.ts';
 import { addDecision } from './decisions.ts';
@@ -35,6 +35,7 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     const found = await tx.get<CallRecord>(FIND_CALL, [ref.run, call.key.step, call.key.call]);
     const answer = found === undefined ? undefined : answerOf(toCall(found), ref, call);
     if (answer !== undefined) return answer;
+    const used = call.approval === undefined ? undefined : await usableFor(tx, found?.id, call.approval, call.nowMs);
     const row = await putCall(tx, found?.id ?? db.newId('call', call.nowMs), ref, call);
     const { decision, nowMs } = call;
     await addDecision(tx, { ...decision, run: ref.run, kind: 'call', capability: call.capability, atMs: nowMs });
@@ -43,7 +44,7 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     }
     if (call.ask !== undefined) return { kind: 'parked', row, approval: await askFor(db, tx, run, row, { ...call, ask: call.ask }) };
     await appendEvent(db, tx, call.event, nowMs);
-    if (call.approval !== undefined) await consumeFor(db, tx, row.id, call.approval, nowMs);
+    if (used !== undefined) await consume(db, tx, used, nowMs);
     else if (found !== undefined) await withdrawFor(db, tx, row.id, nowMs);
     if (call.closing !== undefined && call.permit !== undefined) {
       return { kind: 'recorded', row: await closeHeld(db, tx, run, { permit: call.permit.id, state: 'done', nowMs, ...call.closing }) };
