@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { PolicyError } from '../../core/errors.ts';
+import type { NewEvent } from '../../core/events.ts';
 import type { Json } from '../../core/json.ts';
 import type { Flip } from '../../core/policy/control.ts';
 import { isLooser, type Outcome } from '../../core/policy/looseness.ts';
@@ -25,6 +26,14 @@ export interface Question {
 
 /** Questions are asked in slices, so that decisions go on meanwhile. */
 const SLICE = 25;
+
+/** The event of a change that lets more happen, by the person who let it; undefined when it does not. */
+export function widenedEvent(by: string, from: Bundle | undefined, to: Bundle, flips: readonly Flip[]): NewEvent | undefined {
+  const looser = flips.filter((flip) => flip.looser).map(({ of, before, after }) => ({ of, before, after }));
+  if (looser.length === 0) return undefined;
+  const data = { by, from: from?.snapshot ?? '', to: to.snapshot, flips: looser.length, first: looser.slice(0, 20) };
+  return { type: 'policy.widened', data };
+}
 
 /** Rows that must hold under any data. @throws PolicyError `policy_floor` naming the first that does not */
 export function requireFloor(bundle: Bundle, ask: Ask): void {
@@ -113,4 +122,13 @@ function aboutOf(input: Readonly<Record<string, unknown>>): Json {
   const what = kind === 'call' ? capability : (answer ?? placement);
   const argv = (args as { argv?: readonly string[] } | undefined)?.argv;
   return Array.isArray(argv) ? `${what} ${argv.join(' ')}`.slice(0, 120) : (what ?? kind ?? '');
+}
+
+/** A version never falls; where changes are signed each raises it, so that an old signature cannot be used again. @throws PolicyError `policy_version` */
+export function requireVersion({ digests }: Bundle, highest: number, signed: boolean): void {
+  const wanted = signed ? highest + 1 : highest;
+  if (highest > 0 && digests.version < wanted) {
+    const message = `data/release.yaml states version ${digests.version}; version ${highest} was accepted, so at least ${wanted} is needed.`;
+    throw new PolicyError('policy_version', message);
+  }
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../../core/seams/clock.ts';
 import { inputFault } from './bounds.ts';
 import { type Bundle, bundleSignature, loadBundle } from './bundle.ts';
 import { FileCache } from './file-cache.ts';
-import { findFlips, fixedQuestions, recordedQuestions, refuseWidening, requireFloor } from './gates.ts';
+import { findFlips, fixedQuestions, recordedQuestions, refuseWidening, requireFloor, requireVersion, widenedEvent } from './gates.ts';
 import { toRegoInput } from './marshal.ts';
 import { verifyRelease } from './release.ts';
 import { ServingSnapshot } from './serving-snapshot.ts';
@@ -212,7 +212,8 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       const flips = await this.#gates(serving);
       if (request.widenBy === undefined) refuseWidening(flips);
       await this.#adopt(serving, {});
-      if (request.widenBy !== undefined) this.#sayWidened(request.widenBy, running, bundle, flips);
+      const widened = request.widenBy === undefined ? undefined : widenedEvent(request.widenBy, running, bundle, flips);
+      if (widened !== undefined) this.#options.onEvent(widened);
       return { ...changeOf(bundle), changed: true, flips };
     } catch (error) {
       return this.#giveUp(serving, error);
@@ -272,13 +273,6 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     this.#options.onEvent({ type: 'policy.loaded', data: { ...serving.bundle.digests } });
   }
 
-  #sayWidened(by: string, from: Bundle | undefined, to: Bundle, flips: readonly Flip[]): void {
-    const looser = flips.filter((flip) => flip.looser).map(({ of, before, after }) => ({ of, before, after }));
-    if (looser.length === 0) return;
-    const data = { by, from: from?.snapshot ?? '', to: to.snapshot, flips: looser.length, first: looser.slice(0, 20) };
-    this.#options.onEvent({ type: 'policy.widened', data });
-  }
-
   #look(): Promise<string> {
     return bundleSignature(this.#options.dir, this.#options.siteDir);
   }
@@ -303,12 +297,3 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 const ROLLED_BACK = 'What is on disk was rolled back from; it stays out until it changes or is applied.';
 
 const changeOf = ({ digests, snapshot }: Bundle) => ({ digests, snapshot });
-
-/** A version never falls; where changes are signed each raises it, so that an old signature cannot be used again. */
-function requireVersion({ digests }: Bundle, highest: number, signed: boolean): void {
-  const wanted = signed ? highest + 1 : highest;
-  if (highest > 0 && digests.version < wanted) {
-    const message = `data/release.yaml states version ${digests.version}; version ${highest} was accepted, so at least ${wanted} is needed.`;
-    throw new PolicyError('policy_version', message);
-  }
-}

@@ -207,3 +207,20 @@ it('every default lies within its range', () => {
     expect(value >= low && value <= high, key).toBe(true);
   }
 });
+
+describe('policy', () => {
+  it('paths are taken from the file’s own place; what is not said is not there', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'outwork-config-policy-'));
+    try {
+      const file = join(dir, 'outwork.yaml');
+      writeFileSync(file, 'policy: { publicKey: key.pem, logInput: digest }\npolicies: { dir: rules }\n');
+      const { policy } = loadConfig({ file, env: {}, cwd: '/' });
+      expect(policy).toMatchObject({ publicKey: join(dir, 'key.pem'), siteDir: join(dir, 'rules'), logInput: 'digest' });
+      writeFileSync(file, '');
+      const { policy: plain } = loadConfig({ file, env: {}, cwd: '/' });
+      expect([plain.logInput, plain.publicKey, plain.siteDir]).toEqual(['redacted', undefined, undefined]);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  });
+});
