@@ -6,12 +6,12 @@ const ESCAPE = '\\x1b[ -/]*[0-~]?';
 // Controls, and characters that hide or reorder what is around them. Tab, newline, carriage return and the two joiners that scripts and
 // pictures are made with are text.
 const HIDDEN =
-  '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]';
+  '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff9-\\ufffb]|[\\udb40-\\udb43][\\udc00-\\udfff]';
 /** What a scan does not see through either, beside `HIDDEN`: joiners and a lone carriage return. */
 const JOINING = '[\\u200c\\u200d\\ufe0f]|\\r(?!\\n)';
 
-const anything = () => new RegExp(`${STRING}|${CSI}|${ESCAPE}|${HIDDEN}`, 'gu');
-const MAYBE = new RegExp(HIDDEN, 'u');
+const anything = () => new RegExp(`${STRING}|${CSI}|${ESCAPE}|${HIDDEN}`, 'g');
+const MAYBE = new RegExp(HIDDEN);
 
 /**
  * Text as people may be shown it: no escape sequence, no control but tab, newline and carriage return before it, nothing that reorders or
@@ -29,7 +29,7 @@ export interface Copy {
   at(index: number): number;
 }
 
-const SEEN_THROUGH = new RegExp(`${HIDDEN}|${JOINING}`, 'u');
+const SEEN_THROUGH = new RegExp(`${HIDDEN}|${JOINING}`);
 
 /**
  * Copies without what splits a secret and is not seen: escape sequences, controls, zero-width characters, overstrikes. In the first copy
@@ -38,8 +38,11 @@ const SEEN_THROUGH = new RegExp(`${HIDDEN}|${JOINING}`, 'u');
  */
 export function copiesOf(text: string): readonly Copy[] {
   if (!SEEN_THROUGH.test(text)) return [];
-  const whole = copy(text, new RegExp(`${STRING}|[^\\x08]\\x08|${CSI}|${ESCAPE}|${HIDDEN}|${JOINING}`, 'gu'));
-  const opened = copy(text, new RegExp(`\\x1b[\\]PX^_\\\\]|${CSI}|\\x1b|${HIDDEN}|${JOINING}`, 'gu'));
+  // Looking for what stands before a backspace means looking everywhere.
+  const overstrike = text.includes('\b') ? '[^\\x08]\\x08|' : '';
+  const whole = copy(text, new RegExp(`${STRING}|${overstrike}${CSI}|${ESCAPE}|${HIDDEN}|${JOINING}`, 'g'));
+  if (overstrike === '' && !BEGUN.test(text)) return [whole];
+  const opened = copy(text, new RegExp(`\\x1b[\\]PX^_\\\\]|${CSI}|\\x1b|${HIDDEN}|${JOINING}`, 'g'));
   return whole.text === opened.text ? [whole] : [whole, opened];
 }
 

@@ -8,23 +8,34 @@ export interface Span {
 
 /** Shortest piece of a form that is taken for it at the edge of a text that was cut. */
 const EDGE = 4;
-/** Longest form whose pieces are looked for block by block of its own; a form shorter than this is found whole only. */
+/** A form shorter than this is found whole only. */
 const WHOLE_BELOW = 16;
+/** Characters of a gram. A piece that counts has eight characters or more, so whatever its place it holds one that begins at a multiple of four. */
+const GRAM = 4;
+const FILTER_BITS = 18;
 
 interface Needle {
   readonly form: string;
-  /** Where each block stands in the form. */
-  readonly blocks: readonly { readonly text: string; readonly at: number }[];
   /** Shortest piece that counts. */
   readonly needed: number;
+}
+
+/** Where a gram stands in a form. */
+interface Place {
+  readonly needle: Needle;
+  readonly at: number;
 }
 
 /**
  * Finds live secret values in text: every form of each, and every piece that is half of it or more. So a value that a cut, a line break, a
  * file's part or a second stream has torn in two leaves less than half of itself anywhere.
+ *
+ * One look at every fourth gram of the text, however many values there are: a filter of bits says which of them may be part of a form.
  */
 export class ExactMatcher {
   readonly #needles: readonly Needle[];
+  readonly #grams = new Map<number, Place[]>();
+  readonly #filter: Uint32Array;
   /** Characters of the longest form. */
   readonly longest: number;
 
@@ -33,6 +44,19 @@ export class ExactMatcher {
     const forms = [...new Set(values)].filter((value) => secretFault(value) === undefined).flatMap((value) => formsOf(value));
     this.#needles = forms.map(needleOf);
     this.longest = Math.max(0, ...forms.map(({ text }) => text.length));
+    this.#filter = new Uint32Array(forms.length === 0 ? 0 : 2 ** (FILTER_BITS - 5));
+    for (const needle of this.#needles) this.#add(needle);
+  }
+
+  #add(needle: Needle): void {
+    for (let at = 0; at + GRAM <= needle.form.length; at += 1) {
+      const gram = gramAt(needle.form, at);
+      const bit = bitOf(gram);
+      this.#filter[bit >>> 5] = (this.#filter[bit >>> 5] as number) | (1 << (bit & 31));
+      const places = this.#grams.get(gram);
+      if (places === undefined) this.#grams.set(gram, [{ needle, at }]);
+      else places.push({ needle, at });
+    }
   }
 
   get empty(): boolean {
@@ -42,10 +66,17 @@ export class ExactMatcher {
   /** @param edges - which ends of the text were cut from more: pieces from four characters on count there */
   find(text: string, edges: { readonly start?: boolean; readonly end?: boolean } = {}): Span[] {
     const spans: Span[] = [];
-    for (const needle of this.#needles) {
-      for (const block of needle.blocks) findBlock(text, needle, block, spans);
-      if (edges.end === true) addEnd(text, needle.form, spans);
-      if (edges.start === true) addStart(text, needle.form, spans);
+    if (this.empty) return spans;
+    const filter = this.#filter;
+    for (let i = 0; i + GRAM <= text.length; i += GRAM) {
+      const gram = gramAt(text, i);
+      const bit = bitOf(gram);
+      if (((filter[bit >>> 5] as number) & (1 << (bit & 31))) === 0) continue;
+      for (const place of this.#grams.get(gram) ?? []) addPiece(text, i, place, spans);
+    }
+    for (const { form } of this.#needles) {
+      if (edges.end === true) addEnd(text, form, spans);
+      if (edges.start === true) addStart(text, form, spans);
     }
     return spans;
   }
@@ -62,22 +93,25 @@ export class ExactMatcher {
   }
 }
 
-function needleOf({ text }: Form): Needle {
-  if (text.length < WHOLE_BELOW) return { form: text, blocks: [{ text, at: 0 }], needed: text.length };
-  const size = Math.floor(text.length / 4);
-  const blocks = [0, 1, 2, 3].map((i) => ({ text: text.slice(i * size, (i + 1) * size), at: i * size }));
-  return { form: text, blocks, needed: Math.ceil(text.length / 2) };
-}
+const needleOf = ({ text }: Form): Needle => ({ form: text, needed: text.length < WHOLE_BELOW ? text.length : Math.ceil(text.length / 2) });
 
-function findBlock(text: string, { form, needed }: Needle, block: Needle['blocks'][number], spans: Span[]): void {
-  for (let at = text.indexOf(block.text); at !== -1; ) {
-    let start = at;
-    for (let i = block.at - 1; i >= 0 && start > 0 && text[start - 1] === form[i]; i -= 1) start -= 1;
-    let end = at + block.text.length;
-    for (let i = block.at + block.text.length; i < form.length && end < text.length && text[end] === form[i]; i += 1) end += 1;
-    if (end - start >= needed) spans.push({ start, end });
-    at = text.indexOf(block.text, at + 1);
-  }
+/** Four characters as one number; different ones may share it. */
+const gramAt = (text: string, at: number): number =>
+  Math.imul(text.charCodeAt(at), 0x1000193) ^
+  Math.imul(text.charCodeAt(at + 1), 0x10001) ^
+  Math.imul(text.charCodeAt(at + 2), 0x3b) ^
+  (text.charCodeAt(at + 3) << 11);
+
+const bitOf = (gram: number): number => Math.imul(gram, 0x9e3779b1) >>> (32 - FILTER_BITS);
+
+function addPiece(text: string, i: number, { needle: { form, needed }, at }: Place, spans: Span[]): void {
+  let start = i;
+  let end = i;
+  for (let j = at; j < form.length && end < text.length && text.charCodeAt(end) === form.charCodeAt(j); j += 1) end += 1;
+  if (end - i < GRAM) return;
+  for (let j = at - 1; j >= 0 && start > 0 && text.charCodeAt(start - 1) === form.charCodeAt(j); j -= 1) start -= 1;
+  const last = spans.at(-1);
+  if (end - start >= needed && (last?.start !== start || last.end !== end)) spans.push({ start, end });
 }
 
 function addEnd(text: string, form: string, spans: Span[]): void {
