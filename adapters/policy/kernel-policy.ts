@@ -11,7 +11,12 @@ const REPLAYED = 500;
 /** The policy engine as a kernel runs it: with the configured places, its own decision log to replay and its state directory to remember. */
 export function createKernelPolicy(
   { policy, stateDir, capacity }: CompiledConfig,
-  deps: { readonly clock: Clock; readonly decisions: DecisionStore; readonly onEvent: (event: NewEvent) => void },
+  deps: {
+    readonly clock: Clock;
+    readonly decisions: DecisionStore;
+    readonly onEvent: (event: NewEvent) => void;
+    readonly leaveDisk?: boolean;
+  },
 ): Promise<ReloadingPolicyEngine> {
   const { dir, siteDir, publicKey } = policy;
   return createPolicyEngine({
@@ -19,6 +24,7 @@ export function createKernelPolicy(
     siteDir,
     publicKey,
     stateDir,
+    leaveDisk: deps.leaveDisk ?? false,
     clock: deps.clock,
     pollMs: capacity.policyPollMs,
     onEvent: deps.onEvent,

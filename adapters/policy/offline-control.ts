@@ -14,7 +14,8 @@ import type { ReloadingPolicyEngine } from './wasm-engine.ts';
 export function offlineControl(config: CompiledConfig, store: Pick<Store, 'decisions' | 'events'>, clock: Clock): PolicyControl {
   const withEngine = async <T>(use: (engine: ReloadingPolicyEngine) => Promise<T>): Promise<T> => {
     const events: NewEvent[] = [];
-    const engine = await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent: (event) => events.push(event) });
+    const onEvent = (event: NewEvent) => events.push(event);
+    const engine = await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent, leaveDisk: true });
     try {
       return await use(engine);
     } finally {

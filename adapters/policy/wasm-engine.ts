@@ -34,6 +34,8 @@ export interface PolicyEngineOptions {
   readonly recent?: () => Promise<readonly DecisionRow[]>;
   /** Runs the tests of what is on disk before it is applied by hand. @throws PolicyError `policy_test_failed` */
   readonly test?: (serving: ServingSnapshot) => Promise<void>;
+  /** Go on with what was accepted before and leave what is on disk to `apply`; default takes what narrows at once. */
+  readonly leaveDisk?: boolean;
   /** Default and most: `SAFETY.policyDeadlineMs`. */
   readonly deadlineMs?: number;
   /** Default and most: `SAFETY.policyMemoryBytes`. */
@@ -92,7 +94,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     else {
       const bundle = await this.#snapshots.load(this.#accepted.snapshot);
       this.#serve(await this.#startServing(bundle));
-      await this.#reload();
+      if (this.#options.leaveDisk !== true) await this.#reload();
     }
     this.#poll();
   }
@@ -279,9 +281,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 
   #poll(): void {
     if (this.#closed) return;
-    this.#stopPolling = this.#options.clock.after(this.#options.pollMs, () => {
-      void this.#lookAgain().finally(() => this.#poll());
-    });
+    this.#stopPolling = this.#options.clock.after(this.#options.pollMs, () => void this.#lookAgain().finally(() => this.#poll()));
   }
 
   /** Loads what has changed since the last load once two looks in a row saw the same: a file that is being written is not read. */

@@ -153,6 +153,7 @@ describe('outwork policy apply and rollback', () => {
 
   test('a change whose tests fail is not applied', async () => {
     await people();
+    await commands.run('policy', 'apply');
     await edit('data/effects.yaml', 'words: [log]', 'words: [leg]');
     const { code, document } = await commands.json('policy', 'apply');
     expect([code, errorOf(document)]).toEqual([4, 'policy_test_failed']);

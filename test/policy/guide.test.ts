@@ -62,6 +62,7 @@ describe('the guide, as a new reader follows it', () => {
     expect(of('outwork policy replay').stdout).toMatch(
       /2 decisions asked again[\s\S]*allows more: 0[\s\S]*allows less: 1[\s\S]*no_push_to_main/,
     );
+    expect(of('outwork policy apply').stdout).toMatch(/runs now[\s\S]*allows less: 1/);
     expect(of('outwork policy explain').stdout).toMatch(/deny[\s\S]*no_push_to_main: Nobody pushes to main[\s\S]*fired +no_push_to_main/);
     expect(of('outwork policy rollback').stdout).toContain('runs again');
   });
