@@ -49,7 +49,7 @@ export function warningsOf(where: string, text: string): readonly ShownWarning[]
       warn('looks_like_latin', `holds letters that stand for others: ${quoted(clip(word))} (${pointOf(disguised)})`);
     } else if (other !== undefined && LATIN.test(word) && !WITH_LATIN.test(word)) {
       warn('mixed_scripts', `mixes alphabets in one word: ${quoted(clip(word))} (${pointOf(other)})`);
-    } else if (other !== undefined && LATIN_LOOKS.test(word)) {
+    } else if (other !== undefined && word.length > 1 && LATIN_LOOKS.test(word)) {
       warn('looks_like_latin', `holds a word of another alphabet that looks like Latin letters: ${quoted(clip(word))} (${pointOf(other)})`);
     } else continue;
     // One of a kind is enough to make a reader look.

@@ -1,10 +1,7 @@
 import { type Fate, fateOf, toldOf, writeOf } from '../approval/fate.ts';
-import type { Approval } from '../approval/types.ts';
 import { CallError, StoreError } from '../errors.ts';
-import type { NewEvent } from '../events.ts';
 import { newId } from '../ids.ts';
 import type { Json } from '../json.ts';
-import type { LeakNote } from '../leak/scrub.ts';
 import { loggedInput } from '../policy/log.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
@@ -22,8 +19,11 @@ import { countOom, toldOom } from './oom.ts';
 import { keepOutcome } from './outcome.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
 import { evidenceLine } from './redact.ts';
+import { approvalGate, eventOf, type FinalReply, leaksOf, replyOf, summaryOf, unknownGate } from './reply.ts';
 import type { Reservations } from './reservations.ts';
 import type { CallReply, CallRequest, CallScope } from './types.ts';
+
+export { eventOf, unknownGate } from './reply.ts';
 
 export interface CallDeps extends AuthorizeDeps, DispatchDeps {
   readonly live: LiveRuns;
@@ -39,8 +39,6 @@ export interface CallDeps extends AuthorizeDeps, DispatchDeps {
 
 /** Longest one-line account of what was asked. */
 const SUMMARY_CHARACTERS = 400;
-
-type FinalReply = Exclude<CallReply, { effect: 'permit' }>;
 
 /**
  * The call pipeline, one path for every placement:
@@ -186,18 +184,6 @@ async function open(
   }
 }
 
-export const unknownGate = (row: CallRow) => ({
-  kind: 'unknown' as const,
-  ref: row.id,
-  reason: `It is not known whether this was carried out: ${row.capability} ${row.summary}`,
-});
-
-const approvalGate = ({ id, capability }: Approval) => ({
-  kind: 'approval' as const,
-  ref: id,
-  reason: `A person has to approve this: ${capability}`,
-});
-
 function handOver(deps: CallDeps, bound: BoundCall, permit: Permit): CallReply {
   deps.permits.add(permit);
   const { timeoutMs, outputBytes } = commandBounds(bound.request.args, permit, deps.capacity);
@@ -268,39 +254,6 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
     permit.reservation.settle(spent);
   }
 }
-
-/** What was found in a result, for the event of its call: names and numbers, never a value. */
-const leaksOf = (leaks: readonly LeakNote[]): NewEvent['data'] => (leaks.length === 0 ? {} : { leaks: leaks.map((note) => ({ ...note })) });
-
-const summaryOf = (outcome: RecordedOutcome): NewEvent['data'] => {
-  if (outcome.kind === 'error') return { error: outcome.code };
-  if (outcome.kind === 'result' && outcome.result !== null && typeof outcome.result === 'object' && 'exitCode' in outcome.result) {
-    const { exitCode, signal, timedOut, wallMs } = outcome.result as {
-      exitCode: number | null;
-      signal: string | null;
-      timedOut: boolean;
-      wallMs: number;
-    };
-    return { exit_code: exitCode, signal, timed_out: timedOut, wall_ms: Math.round(wallMs) };
-  }
-  return {};
-};
-
-function replyOf(row: CallRow, replayed: boolean): FinalReply {
-  const { outcome } = row;
-  if (row.state === 'unknown') return { effect: 'parked', gate: unknownGate(row) };
-  if (outcome?.kind === 'result') return { effect: 'done', result: outcome.result, replayed };
-  if (outcome?.kind === 'denied') return { effect: 'denied', reasons: outcome.reasons };
-  return { effect: 'done', result: { error: { code: outcome?.code ?? 'internal', message: outcome?.message ?? '' } }, replayed };
-}
-
-export const eventOf = (scope: Pick<CallScope, 'tenant' | 'thread' | 'run'>, type: NewEvent['type'], data: NewEvent['data']): NewEvent => ({
-  type,
-  tenant: scope.tenant,
-  thread: scope.thread,
-  run: scope.run,
-  data,
-});
 
 /** Drops what the kernel still holds in memory of a run that lost its seat. */
 export function forgetRun(deps: Pick<CallDeps, 'permits' | 'reservations'>, run: string): void {

@@ -31,6 +31,7 @@ const LONG_FILES: Readonly<Record<string, string>> = {
   'adapters/compose.ts': 'the composition root: one list of every part and what it is made of',
   'adapters/sandbox/seccomp/table.ts': 'one table: every system call that a sandbox may make',
   'core/ports/store.ts': 'a port is one file: its methods, their value types and the numbered clauses of its contract',
+  'adapters/store/mikro-orm/entities.ts': 'one table: the whole schema of the database',
   'core/wire/schemas.ts': 'one table: a schema for every body of the wire',
 };
 const LINES = 300;

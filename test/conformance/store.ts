@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
 import type { MakeWorld, StoreWorld } from '../store/worlds.ts';
+import { approvalEndClauses } from './store-approval-ends.ts';
 import { approvalClauses } from './store-approvals.ts';
 import { callClauses } from './store-calls.ts';
 import { checkpointClauses } from './store-checkpoints.ts';
@@ -37,6 +38,7 @@ export function storeConformance(name: string, make: MakeWorld): void {
     runClauses(current);
     callClauses(current);
     approvalClauses(current);
+    approvalEndClauses(current);
     decisionClauses(current);
     checkpointClauses(current);
     deliveryClauses(current);

@@ -49,12 +49,9 @@ describe('the call pipeline in the kernel', () => {
     });
   });
 
-  it('an ask without an approval gate executes nothing', async () => {
+  it('an ask executes nothing: it parks until a person has answered', async () => {
     const world = await callWorld({ decide: () => decision({ effect: 'ask' }) });
-    expect(await call(world.deps, world.scope, shell(['ls']))).toMatchObject({
-      effect: 'denied',
-      reasons: [{ code: 'approval_unavailable' }],
-    });
+    expect(await call(world.deps, world.scope, shell(['ls']))).toMatchObject({ effect: 'parked', gate: { kind: 'approval' } });
     expect(world.executed).toEqual([]);
   });
 

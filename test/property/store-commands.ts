@@ -1,114 +1,9 @@
 import fc from 'fast-check';
-import type { CallKey, EffectClass } from '../../core/capability/types.ts';
-import type { Store } from '../../core/ports/store.ts';
-import type { AttemptRef, RunState } from '../../core/run/types.ts';
+import type { RunState } from '../../core/run/types.ts';
 import { callOf, event, RESULT } from '../store/scene.ts';
-import { newAsk } from '../support/asked-approval.ts';
+import { answer, ask, lapse, park, use } from './approval-commands.ts';
+import { type Command, command, effectClass, index, key, NOWHERE } from './store-scene.ts';
 
-/** One step that is taken on the reference and on the store under test, with the same words. */
-export interface Command {
-  readonly name: string;
-  readonly with: unknown;
-  run(scene: Scene, store: Store): Promise<unknown>;
-}
-
-/** What the commands so far have named. Picks by number, so that a shrunk sequence still means something. */
-export class Scene {
-  nowMs = 1_000_000;
-  readonly threads: string[] = [];
-  readonly runs: string[] = [];
-  readonly refs: AttemptRef[] = [];
-  readonly permits: { readonly id: string; readonly ref: AttemptRef }[] = [];
-  readonly calls: string[] = [];
-  readonly deliveries: string[] = [];
-  readonly approvals: { readonly id: string; readonly fingerprint: string; readonly key: CallKey; readonly ref: AttemptRef }[] = [];
-  #serial = 0;
-  #taken = 0;
-
-  /** Called before each of the two takes of one command: both draw the same numbers. */
-  begin(): void {
-    this.#taken = 0;
-  }
-
-  /** An id that no earlier command used; the same in both takes. */
-  fresh(kind: string): string {
-    this.#taken += 1;
-    return `${kind}-${this.#serial}-${this.#taken}`;
-  }
-
-  /** Recent ones more often: `n` counts from the newest. */
-  pick<T>(from: readonly T[], n: number, none: T): T {
-    return from.length === 0 ? none : (from[from.length - 1 - (n % from.length)] as T);
-  }
-
-  /** Learns from what the reference answered: new names come to the end, where they are picked most, spent ones go to the front. */
-  observe(command: Command, outcome: { readonly value: unknown } | { readonly code: unknown }): void {
-    this.#serial += 1;
-    if (command.name === 'advance') this.nowMs += command.with as number;
-    const value = ('value' in outcome ? outcome.value : undefined) as Record<string, unknown> | null | undefined;
-    if (value == null) return;
-    switch (command.name) {
-      case 'post': {
-        const { thread, run } = value as { thread: { id: string }; run: { id: string } };
-        if (!this.threads.includes(thread.id)) this.threads.push(thread.id);
-        this.runs.push(run.id);
-        break;
-      }
-      case 'claim':
-        this.refs.push({ run: value.id as string, fence: value.fence as number });
-        break;
-      case 'settle':
-        spend(this.refs, ({ run }) => run === value.id);
-        break;
-      case 'expire':
-        for (const { id } of value as unknown as { id: string }[]) spend(this.refs, ({ run }) => run === id);
-        break;
-      case 'open': {
-        const { kind, row } = value as { kind: string; row: { id: string; run: string; fence: number; permit?: string } };
-        if (!this.calls.includes(row.id)) this.calls.push(row.id);
-        if (kind === 'parked') {
-          const { approval } = value as { approval: { id: string; fingerprint: string; key: CallKey } };
-          const known = this.approvals.some(({ id }) => id === approval.id);
-          if (!known) this.approvals.push({ ...approval, ref: { run: row.run, fence: row.fence } });
-        }
-        if (kind === 'opened') this.permits.push({ id: row.permit as string, ref: { run: row.run, fence: row.fence } });
-        break;
-      }
-      case 'close':
-        spend(this.permits, ({ id }) => id === value.permit);
-        break;
-      case 'judge':
-        for (const { id } of value as unknown as { id: string }[]) this.calls.push(id);
-        break;
-      case 'delivery.next':
-        this.deliveries.push(value.id as string);
-        break;
-    }
-  }
-}
-
-function spend<T>(list: T[], isSpent: (item: T) => boolean): void {
-  const spent = list.filter(isSpent);
-  const rest = list.filter((item) => !isSpent(item));
-  list.splice(0, list.length, ...spent, ...rest);
-}
-
-const NOWHERE: AttemptRef = { run: 'run_none', fence: 1 };
-
-const command = <W>(
-  name: string,
-  arbitrary: fc.Arbitrary<W>,
-  run: (w: W, scene: Scene, store: Store) => Promise<unknown>,
-): fc.Arbitrary<Command> => arbitrary.map((w) => ({ name, with: w, run: (scene, store) => run(w, scene, store) }));
-
-/** Mostly the newest, sometimes an old (stale) or an unknown one. */
-const index = fc.oneof(
-  { weight: 5, arbitrary: fc.constant(0) },
-  { weight: 2, arbitrary: fc.nat({ max: 3 }) },
-  { weight: 1, arbitrary: fc.nat() },
-);
-const key: fc.Arbitrary<CallKey> = fc.record({ step: fc.nat({ max: 2 }), call: fc.nat({ max: 1 }) });
-const effectClass = fc.constantFrom<EffectClass>('pure', 'idempotent', 'once');
 const settled = fc.constantFrom<Exclude<RunState, 'running'>>('queued', 'parked', 'completed', 'failed', 'cancelled', 'cancelling');
 
 const post = command(
@@ -217,59 +112,6 @@ const open = command(
   },
 );
 
-/** Two fingerprints, so that equal asks and changed ones both come up. */
-const fingerprint = fc.constantFrom('a'.repeat(64), 'a'.repeat(64), 'b'.repeat(64));
-
-const ask = command(
-  'open',
-  fc.record({ at: index, key, effectClass, fingerprint }),
-  ({ at, key: of, effectClass: of2, fingerprint: print }, scene, store) => {
-    const ref = scene.pick(scene.refs, at, NOWHERE);
-    const made = newAsk(scene.nowMs, {
-      id: scene.fresh('apr'),
-      fingerprint: print,
-      expiresAtMs: scene.nowMs + 40_000,
-      useWithinMs: 20_000,
-    });
-    const call = { key: of, effectClass: of2, argsDigest: 'a', decision: scene.fresh('dec'), nowMs: scene.nowMs, ask: made };
-    return store.calls.open(ref, callOf(ref, call));
-  },
-);
-
-const answer = command(
-  'approval.answer',
-  fc.record({ at: index, to: fc.constantFrom('approved', 'approved', 'denied') }),
-  ({ at, to }, scene, store) => {
-    const { id } = scene.pick(scene.approvals, at, { id: 'apr_none', fingerprint: '', key: { step: 0, call: 0 }, ref: NOWHERE });
-    return store.approvals.answer({ approval: id, to, by: 'boss', decision: 'dec', nowMs: scene.nowMs });
-  },
-);
-
-/** Hands a call over by an approval: mostly its own call, with what was approved, by the attempt that holds the run now. */
-const use = command(
-  'open',
-  fc.record({ at: index, by: index, of: fc.option(key, { freq: 4 }), print: fc.option(fingerprint, { freq: 4 }) }),
-  ({ at, by, of, print }, scene, store) => {
-    const none = { id: 'apr_none', fingerprint: '', key: { step: 0, call: 0 }, ref: NOWHERE };
-    const approval = scene.pick(scene.approvals, at, none);
-    const own = scene.refs.findLast(({ run }) => run === approval.ref.run) ?? approval.ref;
-    const ref = by === 0 ? own : scene.pick(scene.refs, by, NOWHERE);
-    const wanted = { id: approval.id, fingerprint: print ?? approval.fingerprint };
-    const call = { key: of ?? approval.key, argsDigest: 'a', permit: scene.fresh('prm'), decision: scene.fresh('dec'), nowMs: scene.nowMs };
-    return store.calls.open(ref, callOf(ref, { ...call, approval: wanted, deadlineMs: scene.nowMs + 45_000 }));
-  },
-);
-
-/** Ends the attempt as parked on an ask, which may have its answer already. */
-const park = command('settle', fc.record({ at: index, on: index }), ({ at, on }, scene, store) => {
-  const { id, ref: asker } = scene.pick(scene.approvals, on, { id: 'apr_none', ref: NOWHERE } as (typeof scene.approvals)[number]);
-  const ref = at === 0 ? (scene.refs.findLast(({ run }) => run === asker.run) ?? asker) : scene.pick(scene.refs, at, NOWHERE);
-  const gate = { kind: 'approval', ref: id, reason: 'a person' } as const;
-  return store.runs.settle(ref, { to: 'parked', gate, outcome: 'parked', event: event('run.parked', ref.run), nowMs: scene.nowMs });
-});
-
-const lapse = command('approval.expire', fc.constant(null), (_, scene, store) => store.approvals.expire(scene.nowMs));
-
 const close = command(
   'close',
   fc.record({
@@ -348,6 +190,9 @@ const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [1, restart],
 ];
 
+const anyOf = (from: readonly (readonly [number, fc.Arbitrary<Command>])[]): fc.Arbitrary<Command> =>
+  fc.oneof(...from.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+
 /** What the life of an ask is made of, and what comes in between. */
 const ofApprovals: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [2, post],
@@ -367,9 +212,6 @@ const ofApprovals: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [4, command('advance', fc.constantFrom(1, 5000, 19_999, 21_000, 40_001, -5000), async () => undefined)],
   [1, restart],
 ];
-
-const anyOf = (from: readonly (readonly [number, fc.Arbitrary<Command>])[]): fc.Arbitrary<Command> =>
-  fc.oneof(...from.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
 /** A history begins with something to do. */
 const beginning = (rest: fc.Arbitrary<Command>, ...first: readonly fc.Arbitrary<Command>[]): fc.Arbitrary<readonly Command[]> =>

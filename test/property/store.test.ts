@@ -4,8 +4,9 @@ import type { OpenCall, Store } from '../../core/ports/store.ts';
 import type { AttemptRef, Run } from '../../core/run/types.ts';
 import { addUser, visible } from '../store/scene.ts';
 import { type MakeWorld, memoryWorld, type StoreWorld, sqliteWorld } from '../store/worlds.ts';
-import { APPROVAL_HISTORIES, type Command, HISTORIES, Scene } from './store-commands.ts';
+import { APPROVAL_HISTORIES, HISTORIES } from './store-commands.ts';
 import { violations } from './store-invariants.ts';
+import { type Command, Scene } from './store-scene.ts';
 
 /** Equal ids for equal histories: counted per kind, so the two stores can be compared as they are. */
 function countingIds(): (kind: string) => string {
