@@ -38,6 +38,8 @@ export interface E2eOptions {
   readonly placement?: PlacementName;
   readonly scenario?: string;
   readonly config?: Partial<CompiledConfig>;
+  /** Over the shorter times that tests use. */
+  readonly capacity?: Partial<CompiledConfig['capacity']>;
   readonly kernel?: KernelOptions;
   readonly users?: readonly string[];
   /** Called before each model call is answered. */
@@ -64,7 +66,7 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
     placement: options.placement ?? 'persistent-per-user',
     model: { gateway: 'scripted', scenario: options.scenario ?? 'survey' },
     policy: { dir: policyDir },
-    capacity: { ...CAPACITY, policyPollMs: 50, heartbeatMs: 500, leaseMs: 3000 },
+    capacity: { ...CAPACITY, policyPollMs: 50, heartbeatMs: 500, leaseMs: 3000, ...options.capacity },
     ...options.config,
   });
   let gateway = await createScriptedGateway({ scenario: config.model.scenario });
@@ -73,7 +75,7 @@ export async function e2e(options: E2eOptions = {}): Promise<E2e> {
     return gateway.generate(request, context, signal, onDelta);
   };
   const model = { port: 'model', name: 'switchable', create: () => ({ generate }) } as const;
-  const kernel = await createKernel(config, { adapters: [model], ...options.kernel });
+  const kernel = await createKernel(config, { ...options.kernel, adapters: [model, ...(options.kernel?.adapters ?? [])] });
   for (const name of options.users ?? ['ada']) {
     if ((await kernel.listUsers('default')).every((user) => user.name !== name))
       await kernel.addUser({ tenant: 'default', name, roles: ['user'] });
