@@ -80,7 +80,7 @@ function keptFields(fields: Fields, rules: OutcomeRules, scrubber: Scrubber): Fi
 function keptOutput(fields: Fields, { outputBytes, keepControls }: OutcomeRules, scrubber: Scrubber): Fields {
   const { stdout, stderr, truncated, ...rest } = fields;
   const stream = (text: string, total: Json | undefined) => {
-    const clean = scrubbedOutput(text, scrubber);
+    const clean = truncated === true ? scrubbedParts(text, scrubber) : scrubber.text(text);
     return truncateText(keepControls === true ? clean : neutralText(clean), outputBytes, typeof total === 'number' ? total : undefined);
   };
   const out = stream(stdout as string, rest.stdoutBytes);
@@ -96,7 +96,7 @@ function keptOutput(fields: Fields, { outputBytes, keepControls }: OutcomeRules,
 const CUT = /\n\[… \d+ of \d+ bytes left out …\]\n/g;
 
 /** Where the guest has left a middle out, a secret may be torn: there pieces count that elsewhere would be too short. */
-function scrubbedOutput(text: string, scrubber: Scrubber): string {
+function scrubbedParts(text: string, scrubber: Scrubber): string {
   const parts: string[] = [];
   let from = 0;
   const cuts = [...text.matchAll(CUT)];

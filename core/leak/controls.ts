@@ -3,22 +3,67 @@
 const STRING = '(?:\\x1b[\\]PX^_]|[\\x90\\x98\\x9d-\\x9f])[^\\x07\\x1b\\x9c]{0,4096}(?:\\x07|\\x9c|\\x1b\\\\)';
 const CSI = '(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]?';
 const ESCAPE = '\\x1b[ -/]*[0-~]?';
-// Controls, and characters that hide or reorder what is around them. Tab, newline, carriage return and the two joiners that scripts and
-// pictures are made with are text.
-const HIDDEN =
-  '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff9-\\ufffb]|[\\udb40-\\udb43][\\udc00-\\udfff]';
-/** What a scan does not see through either, beside `HIDDEN`: joiners and a lone carriage return. */
+/** Characters as ranges of code units. */
+type Ranges = readonly (readonly [first: number, last: number])[];
+
+// Controls, and characters that hide or reorder what is around them. Tab, newline, carriage return and the joiners that scripts and
+// pictures are made with are text. The last two are the halves of U+E0000 to U+E0FFF, tags and further selectors.
+const HIDDEN_UNITS: Ranges = [
+  [0x00, 0x08],
+  [0x0b, 0x0c],
+  [0x0e, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad],
+  [0x61c, 0x61c],
+  [0x115f, 0x1160],
+  [0x180e, 0x180e],
+  [0x200b, 0x200b],
+  [0x200e, 0x200f],
+  [0x2028, 0x202e],
+  [0x2060, 0x206f],
+  [0x3164, 0x3164],
+  [0xfe00, 0xfe0e],
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+  [0xfff9, 0xfffb],
+];
+const TAG = '[\\udb40-\\udb43][\\udc00-\\udfff]';
+const TAG_HALVES: Ranges = [[0xdb40, 0xdb43]];
+/** What a scan does not see through either: joiners and a carriage return. */
+const JOINING_UNITS: Ranges = [
+  [0x0d, 0x0d],
+  [0x200c, 0x200d],
+  [0xfe0f, 0xfe0f],
+];
+
+const inClass = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`;
+const HIDDEN = `[${HIDDEN_UNITS.map(([first, last]) => `${inClass(first)}-${inClass(last)}`).join('')}]|${TAG}`;
 const JOINING = '[\\u200c\\u200d\\ufe0f]|\\r(?!\\n)';
 
+const HIDES = 1;
+const JOINS = 2;
+/** For each code unit what it is: looked up for every one of a text, so it is no search. */
+const KINDS = new Uint8Array(0x10000);
+for (const [first, last] of [...HIDDEN_UNITS, ...TAG_HALVES]) KINDS.fill(HIDES, first, last + 1);
+for (const [first, last] of JOINING_UNITS) KINDS.fill(JOINS, first, last + 1);
+
+/** Whether a text has a character of one of these kinds. */
+function has(text: string, kinds: number): boolean {
+  const bytes = Buffer.from(new ArrayBuffer(text.length * 2));
+  bytes.write(text, 'utf16le');
+  const units = new Uint16Array(bytes.buffer);
+  for (let i = 0; i < units.length; i += 1) if (((KINDS[units[i] as number] as number) & kinds) !== 0) return true;
+  return false;
+}
+
 const anything = () => new RegExp(`${STRING}|${CSI}|${ESCAPE}|${HIDDEN}`, 'g');
-const MAYBE = new RegExp(HIDDEN);
 
 /**
  * Text as people may be shown it: no escape sequence, no control but tab, newline and carriage return before it, nothing that reorders or
  * hides. A backspace and a lone carriage return are taken out without acting on their neighbours, so nothing disappears behind them.
  */
 export function neutralText(text: string): string {
-  const plain = MAYBE.test(text) ? text.replace(anything(), '') : text;
+  const plain = has(text, HIDES) ? text.replace(anything(), '') : text;
   return plain.includes('\r') ? plain.replace(/\r(?!\n)/g, '') : plain;
 }
 
@@ -29,15 +74,13 @@ export interface Copy {
   at(index: number): number;
 }
 
-const SEEN_THROUGH = new RegExp(`${HIDDEN}|${JOINING}`);
-
 /**
  * Copies without what splits a secret and is not seen: escape sequences, controls, zero-width characters, overstrikes. In the first copy
  * sequences are gone with their text, and a backspace takes a character with it; in the second the text of a sequence stays. None when
  * there is nothing to see through.
  */
 export function copiesOf(text: string): readonly Copy[] {
-  if (!SEEN_THROUGH.test(text)) return [];
+  if (!has(text, HIDES | JOINS)) return [];
   // Looking for what stands before a backspace means looking everywhere.
   const overstrike = text.includes('\b') ? '[^\\x08]\\x08|' : '';
   const whole = copy(text, new RegExp(`${STRING}|${overstrike}${CSI}|${ESCAPE}|${HIDDEN}|${JOINING}`, 'g'));

@@ -49,13 +49,15 @@ export class ExactMatcher {
   }
 
   #add(needle: Needle): void {
-    for (let at = 0; at + GRAM <= needle.form.length; at += 1) {
-      const gram = gramAt(needle.form, at);
-      const bit = bitOf(gram);
-      this.#filter[bit >>> 5] = (this.#filter[bit >>> 5] as number) | (1 << (bit & 31));
-      const places = this.#grams.get(gram);
-      if (places === undefined) this.#grams.set(gram, [{ needle, at }]);
-      else places.push({ needle, at });
+    for (let shift = 0; shift < GRAM; shift += 1) {
+      for (const [i, gram] of gramsOf(needle.form.slice(shift)).entries()) {
+        const bit = bitOf(gram);
+        this.#filter[bit >>> 5] = (this.#filter[bit >>> 5] as number) | (1 << (bit & 31));
+        const place = { needle, at: shift + i * GRAM };
+        const places = this.#grams.get(gram);
+        if (places === undefined) this.#grams.set(gram, [place]);
+        else places.push(place);
+      }
     }
   }
 
@@ -68,11 +70,12 @@ export class ExactMatcher {
     const spans: Span[] = [];
     if (this.empty) return spans;
     const filter = this.#filter;
-    for (let i = 0; i + GRAM <= text.length; i += GRAM) {
-      const gram = gramAt(text, i);
+    const grams = gramsOf(text);
+    for (let i = 0; i < grams.length; i += 1) {
+      const gram = grams[i] as number;
       const bit = bitOf(gram);
       if (((filter[bit >>> 5] as number) & (1 << (bit & 31))) === 0) continue;
-      for (const place of this.#grams.get(gram) ?? []) addPiece(text, i, place, spans);
+      for (const place of this.#grams.get(gram) ?? []) addPiece(text, i * GRAM, place, spans);
     }
     for (const { form } of this.#needles) {
       if (edges.end === true) addEnd(text, form, spans);
@@ -95,12 +98,13 @@ export class ExactMatcher {
 
 const needleOf = ({ text }: Form): Needle => ({ form: text, needed: text.length < WHOLE_BELOW ? text.length : Math.ceil(text.length / 2) });
 
-/** Four characters as one number; different ones may share it. */
-const gramAt = (text: string, at: number): number =>
-  Math.imul(text.charCodeAt(at), 0x1000193) ^
-  Math.imul(text.charCodeAt(at + 1), 0x10001) ^
-  Math.imul(text.charCodeAt(at + 2), 0x3b) ^
-  (text.charCodeAt(at + 3) << 11);
+/** Every four characters as one number, by the low bytes of their code units: different ones may share it. */
+function gramsOf(text: string): Uint32Array {
+  const count = Math.floor(text.length / GRAM);
+  const bytes = Buffer.from(new ArrayBuffer(count * GRAM));
+  bytes.write(text, 'latin1');
+  return new Uint32Array(bytes.buffer);
+}
 
 const bitOf = (gram: number): number => Math.imul(gram, 0x9e3779b1) >>> (32 - FILTER_BITS);
 
@@ -115,19 +119,19 @@ function addPiece(text: string, i: number, { needle: { form, needed }, at }: Pla
 }
 
 function addEnd(text: string, form: string, spans: Span[]): void {
+  const last = text.charCodeAt(text.length - 1);
   for (let length = Math.min(form.length - 1, text.length); length >= EDGE; length -= 1) {
-    if (text.endsWith(form.slice(0, length))) {
-      spans.push({ start: text.length - length, end: text.length });
-      return;
-    }
+    if (form.charCodeAt(length - 1) !== last || !text.endsWith(form.slice(0, length))) continue;
+    spans.push({ start: text.length - length, end: text.length });
+    return;
   }
 }
 
 function addStart(text: string, form: string, spans: Span[]): void {
+  const first = text.charCodeAt(0);
   for (let length = Math.min(form.length - 1, text.length); length >= EDGE; length -= 1) {
-    if (text.startsWith(form.slice(form.length - length))) {
-      spans.push({ start: 0, end: length });
-      return;
-    }
+    if (form.charCodeAt(form.length - length) !== first || !text.startsWith(form.slice(form.length - length))) continue;
+    spans.push({ start: 0, end: length });
+    return;
   }
 }

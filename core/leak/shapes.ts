@@ -3,6 +3,11 @@ import type { Span } from './exact.ts';
 /** A kind of credential that is known by its look. */
 export interface Shape {
   readonly name: string;
+  /**
+   * Something short that every match holds, written so that it begins with a character that text rarely has: the look-behind has the rest.
+   * Most texts have none, and are not looked at again.
+   */
+  readonly hint: RegExp;
   /** Global. Group `secret` is the part that is one; without it the whole match. */
   readonly pattern: RegExp;
   /** What the pattern cannot say: true when a match is none after all. */
@@ -41,63 +46,102 @@ function notJwt(match: string): boolean {
 
 /** Placeholders of shells, templates and manuals where a password would stand. */
 const wordy = (match: string): boolean =>
-  /[$<>{}[\]*%]|pass(word|wd)?\b|secret|token|user|foo|bar|test|admin|guest/i.test(match) || entropyOf(match) < 2.5;
+  /[$<>{}[\]*%\\]|pass(word|wd)?\b|secret|token|user|foo|bar|test|admin|guest/i.test(match) || entropyOf(match) < 2.5;
 
 /** Every known shape. Each row has examples of what it finds and what it does not in `test/core/leak/shapes.test.ts`. */
 export const SHAPES: readonly Shape[] = [
-  { name: 'github_token', pattern: /\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b/g, except: standIn },
-  { name: 'gitlab_token', pattern: /\bgl(?:pat|dt|rt|ptt|cbt|soat)-[A-Za-z0-9_-]{20,128}/g, except: standIn },
-  { name: 'aws_access_key', pattern: /\b(?:AKIA|ASIA)[A-Z2-7]{16}\b/g, except: (match) => match.endsWith('EXAMPLE') },
+  {
+    name: 'github_token',
+    hint: /_(?<=gh[pousr]_|github_pat_)/,
+    pattern: /\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b/g,
+    except: standIn,
+  },
+  {
+    name: 'gitlab_token',
+    hint: /-(?<=gl(?:pat|dt|rt|ptt|cbt|soat)-)/,
+    pattern: /\bgl(?:pat|dt|rt|ptt|cbt|soat)-[A-Za-z0-9_-]{20,128}/g,
+    except: standIn,
+  },
+  {
+    name: 'aws_access_key',
+    hint: /[KS](?<=A[KS])IA/,
+    pattern: /\b(?:AKIA|ASIA)[A-Z2-7]{16}\b/g,
+    except: (match) => match.endsWith('EXAMPLE'),
+  },
   {
     name: 'aws_secret_key',
+    hint: /[wW](?<=[aA][wW])[sS]/,
     pattern: /\baws.{0,20}?secret.{0,20}?["'\s:=]{1,6}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
     except: (match) => /EXAMPLEKEY$/.test(match),
   },
-  { name: 'slack_token', pattern: /\bxox[abeoprs]-(?:\d+-)*[A-Za-z0-9-]{20,200}/g, except: standIn },
-  { name: 'slack_webhook', pattern: /\bhooks\.slack\.com\/services\/T[A-Z0-9]{6,12}\/B[A-Z0-9]{6,12}\/[A-Za-z0-9]{20,32}/g },
-  { name: 'anthropic_key', pattern: /\bsk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,200}/g, except: standIn },
+  { name: 'slack_token', hint: /-(?<=xox[abeoprs]-)/, pattern: /\bxox[abeoprs]-(?:\d+-)*[A-Za-z0-9-]{20,200}/g, except: standIn },
+  {
+    name: 'slack_webhook',
+    hint: /\.(?<=hooks\.)slack/,
+    pattern: /\bhooks\.slack\.com\/services\/T[A-Z0-9]{6,12}\/B[A-Z0-9]{6,12}\/[A-Za-z0-9]{20,32}/g,
+  },
+  { name: 'anthropic_key', hint: /-(?<=sk-)ant-/, pattern: /\bsk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,200}/g, except: standIn },
   {
     name: 'openai_key',
+    hint: /-(?<=sk-)/,
     pattern: /\bsk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{40,200}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48})\b/g,
     except: standIn,
   },
-  { name: 'stripe_key', pattern: /\b(?:[rs]k_live_[A-Za-z0-9]{24,247}|whsec_[A-Za-z0-9+/]{32,64})/g, except: standIn },
-  { name: 'npm_token', pattern: /\bnpm_[A-Za-z0-9]{36}\b/g, except: standIn },
-  { name: 'pypi_token', pattern: /\bpypi-AgE[A-Za-z0-9_-]{50,255}/g },
-  { name: 'google_api_key', pattern: /\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])/g, except: standIn },
-  { name: 'google_oauth_token', pattern: /\bya29\.[A-Za-z0-9_-]{30,255}/g, except: standIn },
-  { name: 'sendgrid_key', pattern: /\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g },
-  { name: 'huggingface_token', pattern: /\bhf_[A-Za-z0-9]{34}\b/g, except: standIn },
-  { name: 'digitalocean_token', pattern: /\bdo[opr]_v1_[a-f0-9]{64}\b/g },
+  {
+    name: 'stripe_key',
+    hint: /_(?<=[rs]k_live_|whsec_)/,
+    pattern: /\b(?:[rs]k_live_[A-Za-z0-9]{24,247}|whsec_[A-Za-z0-9+/]{32,64})/g,
+    except: standIn,
+  },
+  { name: 'npm_token', hint: /_(?<=npm_)/, pattern: /\bnpm_[A-Za-z0-9]{36}\b/g, except: standIn },
+  { name: 'pypi_token', hint: /-(?<=pypi-)/, pattern: /\bpypi-AgE[A-Za-z0-9_-]{50,255}/g },
+  { name: 'google_api_key', hint: /z(?<=AIz)a/, pattern: /\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])/g, except: standIn },
+  { name: 'google_oauth_token', hint: /\.(?<=ya29\.)/, pattern: /\bya29\.[A-Za-z0-9_-]{30,255}/g, except: standIn },
+  { name: 'sendgrid_key', hint: /\.(?<=SG\.)/, pattern: /\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g },
+  { name: 'huggingface_token', hint: /_(?<=hf_)/, pattern: /\bhf_[A-Za-z0-9]{34}\b/g, except: standIn },
+  { name: 'digitalocean_token', hint: /_(?<=do[opr]_v1_)/, pattern: /\bdo[opr]_v1_[a-f0-9]{64}\b/g },
   {
     name: 'private_key',
+    hint: /VATE KEY/,
     pattern:
       /-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?<secret>[\sA-Za-z0-9+/=\\:,.-]{64,16384}?)(?:-----END|(?![\sA-Za-z0-9+/=\\:,.-])|$)/g,
     except: (match) => entropyOf(match) < 4,
   },
-  { name: 'jwt', pattern: /\beyJ[A-Za-z0-9_-]{10,2048}\.eyJ[A-Za-z0-9_-]{10,8192}\.[A-Za-z0-9_-]{20,1024}/g, except: notJwt },
+  {
+    name: 'jwt',
+    hint: /J(?<=eyJ)/,
+    pattern: /\beyJ[A-Za-z0-9_-]{10,2048}\.eyJ[A-Za-z0-9_-]{10,8192}\.[A-Za-z0-9_-]{20,1024}/g,
+    except: notJwt,
+  },
   {
     name: 'url_password',
+    hint: /:\/\/[^\s/@]{6,200}@/,
     pattern: /\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s/@:"'`<>]{0,64}:(?<secret>[^\s/@:"'`<>]{6,128})@[A-Za-z0-9[]/g,
     except: wordy,
   },
-  { name: 'url_token', pattern: /\bhttps?:\/\/(?<secret>[A-Za-z0-9_-]{20,255})@[A-Za-z0-9[]/g, except: standIn },
+  {
+    name: 'url_token',
+    hint: /:\/\/[^\s/@]{20,255}@/,
+    pattern: /\bhttps?:\/\/(?<secret>[A-Za-z0-9_-]{20,255})@[A-Za-z0-9[]/g,
+    except: standIn,
+  },
   {
     name: 'authorization_header',
+    hint: /[zZ](?<=[uU][tT][hH][oO][rR][iI][zZ])/,
     pattern: /\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:basic|bearer|token)\s{1,4}(?<secret>[A-Za-z0-9+/=._~-]{16,4096})/gi,
     except: standIn,
   },
 ];
 
 /** Texts without any of these have none of the shapes: one look for all, instead of one for each. */
-const HINT =
-  /gh[pousr]_|github_pat_|gl(?:pat|dt|rt|ptt|cbt|soat)-|A[KS]IA|aws|AWS|Aws|xox[abeoprs]-|hooks\.slack|sk-|[rs]k_live_|whsec_|npm_|pypi-AgE|AIza|ya29\.|SG\.|hf_|do[opr]_v1_|PRIVATE KEY|eyJ|:\/\/[^\s/]{6,200}@|uthorization|UTHORIZATION/;
+const HINTS = new RegExp(SHAPES.map(({ hint }) => hint.source).join('|'));
 
 /** Every known shape in a text, in the order of the table. */
 export function findShapes(text: string): ShapeSpan[] {
-  if (!HINT.test(text)) return [];
+  if (!HINTS.test(text)) return [];
   const spans: ShapeSpan[] = [];
-  for (const { name, pattern, except } of SHAPES) {
+  for (const { name, hint, pattern, except } of SHAPES) {
+    if (!hint.test(text)) continue;
     for (const match of text.matchAll(pattern)) {
       const secret = match.groups?.secret ?? match[0];
       if (except?.(secret) === true) continue;
