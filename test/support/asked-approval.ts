@@ -27,8 +27,11 @@ export function newAsk(nowMs: number, change: Partial<NewApproval> = {}): NewApp
 }
 
 /** A run of the user that is parked on an ask; the user's other runs must have ended. @returns the ask's id */
-export async function askedApproval(store: Store, at: { tenant: string; user: string; nowMs: number }): Promise<string> {
-  const { tenant, user, nowMs } = at;
+export async function askedApproval(
+  store: Store,
+  at: { tenant: string; user: string; nowMs: number; change?: Partial<NewApproval> },
+): Promise<string> {
+  const { tenant, user, nowMs, change } = at;
   const { run } = await store.threads.post({ tenant, actor: user, origin: 'interactive', body: 'deploy', nowMs });
   for (;;) {
     const claimed = await store.runs.claim({ holder: 'k', nowMs, leaseMs: 30_000, deadlineMs: nowMs + 60_000, perUser: 1 });
@@ -36,7 +39,7 @@ export async function askedApproval(store: Store, at: { tenant: string; user: st
     if (claimed.id !== run.id) continue;
     const ref = { run: run.id, fence: claimed.fence };
     const scope = { tenant, thread: run.thread, run: run.id };
-    const ask = newAsk(nowMs);
+    const ask = newAsk(nowMs, change);
     const decision = { effect: 'ask', reasons: ask.reasons, obligations: [], digests: ask.digests, durationUs: 1 } as const;
     await store.calls.open(ref, {
       ...{ key: { step: 0, call: 2 }, capability: 'shell.exec', effectClass: 'once', argsDigest: 'a', summary: 'sh deploy.sh', nowMs, ask },
