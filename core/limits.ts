@@ -50,6 +50,8 @@ export const SAFETY = {
   messageBytes: 256 * KiB,
   /** A file of the workspace that an approved command runs (deny `approval_file_unusable`). */
   approvalFileBytes: 512 * KiB,
+  /** Asks of one run that wait or are approved at once (deny `approval_limit`): an executor cannot bury a person in them. */
+  approvalsPerRun: 16,
   /** The words of a command that is to be approved, as they are shown (deny `approval_too_long`). */
   approvalCommandCharacters: 16 * 1024,
   /** Calls of one run, denied ones included (code `budget_exhausted`). */

@@ -3,6 +3,7 @@ import type { Terms } from '../capability/floor.ts';
 import type { CallScope, Reason, ShellExecArgs } from '../capability/types.ts';
 import type { CapacityName } from '../config.ts';
 import { newId } from '../ids.ts';
+import { SAFETY } from '../limits.ts';
 import type { SandboxTools } from '../ports/placement.ts';
 import type { Store } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
@@ -10,7 +11,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { type Captured, captureFiles, keptBodies, placeFiles, textOf } from './pinned-files.ts';
 import { referencesOf } from './references.ts';
 import { shownOf } from './shown.ts';
-import type { Approval, Ceiling, NewApproval, ReferencedFile } from './types.ts';
+import { type Approval, type Ceiling, LIVE_STATES, type NewApproval, type ReferencedFile } from './types.ts';
 
 export interface ConsultDeps {
   readonly store: Pick<Store, 'approvals'>;
@@ -53,6 +54,8 @@ export async function consult(deps: ConsultDeps, question: Question): Promise<Co
     const known = await approvedAs(deps, question, live);
     if (known !== undefined) return known;
   }
+  const waiting = await deps.store.approvals.list({ run: scope.run, states: LIVE_STATES, limit: SAFETY.approvalsPerRun });
+  if (waiting.filter(({ id }) => id !== live?.id).length >= SAFETY.approvalsPerRun) return refused(TOO_MANY);
   const captured = await capture(question);
   if ('code' in captured) return refused(captured);
   return asked(deps, question, captured, captured.codeInArgument);
@@ -90,6 +93,11 @@ async function capture(question: Question): Promise<(Captured & { readonly codeI
   const captured = await captureFiles(question.tools, references.files, question.signal);
   return 'code' in captured ? captured : { ...captured, codeInArgument: references.codeInArgument };
 }
+
+const TOO_MANY: Reason = {
+  code: 'approval_limit',
+  message: `At most ${SAFETY.approvalsPerRun} asks of one run wait at once: stop, and let a person answer`,
+};
 
 /** The store has closed the call's row with the same words by then; they are for the one write that finds it closed. */
 const EXPIRED: Reason = { code: 'approval_expired', message: 'Nobody approved this in time, or the approval was not used in time.' };

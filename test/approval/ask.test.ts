@@ -139,6 +139,32 @@ describe('a call that policy asks about', () => {
     expect(await world.store.deliveries.list({ limit: 9 })).toMatchObject([{ kind: 'approval' }]);
   });
 
+  it('an executor that goes on asking instead of waiting is refused: nobody is buried in asks', async () => {
+    const world = await askWorld();
+    for (let step = 0; step < 16; step += 1) expect((await world.ask(shell(['git', 'push'], step))).effect).toBe('parked');
+    expect(await world.ask(shell(['git', 'push'], 16))).toMatchObject({ effect: 'denied', reasons: [{ code: 'approval_limit' }] });
+    expect(await world.ask(shell(['git', 'push'], 3))).toMatchObject({ effect: 'parked' });
+    expect(await world.store.approvals.list({ limit: 99 })).toHaveLength(16);
+  });
+
+  it('an approval that is lost between look and write is looked for again', async () => {
+    const world = await askWorld();
+    await world.answered('approved', await world.ask(shell(['git', 'push'])));
+    const scope = world.deps.live.find(world.scope.run)?.scope ?? world.scope;
+    const open: typeof world.store.calls.open = async (ref, request) => {
+      // Somebody else's write comes in between, once.
+      if (request.approval !== undefined) world.clock.advance(world.deps.capacity.approvalUseMs + 1);
+      return world.store.calls.open(ref, {
+        ...request,
+        nowMs: world.clock.now(),
+        permit: request.permit && { ...request.permit, deadlineMs: world.clock.now() + 1 },
+      } as typeof request);
+    };
+    const deps = { ...world.deps, store: { ...world.store, calls: { ...world.store.calls, open } } };
+    expect(await call(deps, scope, shell(['git', 'push']))).toMatchObject({ effect: 'denied', reasons: [{ code: 'approval_expired' }] });
+    expect(world.commands()).toEqual([]);
+  });
+
   it.each(['fs.write', 'message.post', 'thread.read'] as const)('works for what the kernel does itself: %s', async (capability) => {
     const world = await askWorld();
     const args = { 'fs.write': { path: 'a', body: 'b' }, 'message.post': { body: 'hello' }, 'thread.read': {} }[capability];
