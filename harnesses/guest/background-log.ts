@@ -46,7 +46,7 @@ export class BackgroundLog {
     tool.stdout.on('data', (chunk: Buffer) => {
       this.#newest.push(chunk);
       if (this.#left <= 0) return;
-      const part = chunk.subarray(0, this.#left);
+      const part = Buffer.from(chunk.subarray(0, this.#left));
       this.#left -= part.length;
       const body = this.#left > 0 ? part : Buffer.concat([part, Buffer.from(FULL)]);
       tool.stdout.pause();

@@ -6,7 +6,7 @@ import { GuestError } from './errors.ts';
 import type { FifoEnds, FifoPool } from './fifo-pool.ts';
 import type { GuestSettings } from './settings.ts';
 
-/** A spawned tool and our ends of its streams. */
+/** A spawned tool and our ends of its streams. A chunk of output is good until its listener returns: the next one takes its place. */
 export interface ToolProcess {
   readonly pid: number;
   readonly exited: Promise<ToolExit>;
@@ -42,9 +42,9 @@ export async function spawnTool(
   const input = text === '' ? undefined : ends.at(-1);
   try {
     const started = await start(deps.settings, plan, how.gid, [input?.theirs ?? 'ignore', out.theirs, err?.theirs ?? out.theirs]);
-    const stdout = socket(out.ours, 'read');
-    const stderr = err && socket(err.ours, 'read');
-    const stdin = input && socket(input.ours, 'write').end(text);
+    const stdout = readEnd(out.ours);
+    const stderr = err && readEnd(err.ours);
+    const stdin = input && writeEnd(input.ours).end(text);
     const close = () => {
       for (const stream of [stdout, stderr, stdin]) stream?.destroy();
     };
@@ -90,10 +90,30 @@ function exitOf(child: ChildProcess): Promise<ToolExit> {
   });
 }
 
-/** Errors of a stream (a tool that does not read its input) are no errors of the call. */
-function socket(fd: number, way: 'read' | 'write'): Socket {
+/** One read of a tool's output; a pipe holds as much. */
+const READ_BYTES = 64 * 1024;
+
+// Errors of a stream (a tool that does not read its input) are no errors of the call.
+
+/** Reads into one buffer again and again: a tool that prints without end costs no more memory than one that prints little. */
+function readEnd(fd: number): Socket {
   const { Socket } = process.getBuiltinModule('node:net');
-  const stream = new Socket({ fd, readable: way === 'read', writable: way === 'write' });
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  const onread = {
+    buffer,
+    callback(bytes: number): boolean {
+      stream.emit('data', buffer.subarray(0, bytes));
+      return true;
+    },
+  };
+  const stream: Socket = new Socket({ fd, readable: true, writable: false, onread });
+  stream.on('error', () => stream.destroy());
+  return stream;
+}
+
+function writeEnd(fd: number): Socket {
+  const { Socket } = process.getBuiltinModule('node:net');
+  const stream = new Socket({ fd, readable: false, writable: true });
   stream.on('error', () => stream.destroy());
   return stream;
 }

@@ -6,8 +6,10 @@ export const BENCHES: Readonly<Record<string, () => Promise<readonly Figure[]>>>
   guest: async () => (await import('./guest.ts')).benchGuest(),
   membrane: async () => (await import('./membrane.ts')).benchMembrane(),
   neighbours: async () => (await import('./neighbours.ts')).benchNeighbours(),
+  output: async () => (await import('./output.ts')).benchOutput(),
   policy: async () => (await import('./policy.ts')).benchPolicy(),
   sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
+  soak: async () => (await import('./soak.ts')).benchSoak(),
   store: async () => (await import('./store.ts')).benchStore(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
 };
