@@ -175,7 +175,13 @@ function module(
       .toResolvedValue(
         (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway): CallDeps => {
           const broker = noSecrets;
-          const progress = new ProgressLog({ events: store.events, clock, broker, onError: (error) => onError(error, undefined) });
+          const progress = new ProgressLog({
+            events: store.events,
+            clock,
+            broker,
+            isLive: (run) => live.find(run) !== undefined,
+            onError: (error) => onError(error, undefined),
+          });
           return {
             clock,
             store,

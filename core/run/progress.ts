@@ -12,6 +12,15 @@ const INTERVAL_MS = 200;
 /** Longer progress is replaced by a note of its size. */
 const MAX_BYTES = 4096;
 
+export interface ProgressDeps {
+  readonly events: EventStore;
+  readonly clock: Clock;
+  readonly broker: Broker;
+  /** Progress of a run that is not live any more may be lost: a closing kernel has closed its store. */
+  readonly isLive?: (run: string) => boolean;
+  readonly onError: (error: unknown) => void;
+}
+
 /** Commands of one run whose progress may wait at once; that of further ones is coalesced with the run's own. */
 const MAX_LANES = 8;
 
@@ -20,15 +29,10 @@ const MAX_LANES = 8;
  * (`data.command`), by itself. What it says was cut from more: it is scrubbed as such, and shown to people.
  */
 export class ProgressLog {
-  readonly #deps: {
-    readonly events: EventStore;
-    readonly clock: Clock;
-    readonly broker: Broker;
-    readonly onError: (error: unknown) => void;
-  };
+  readonly #deps: ProgressDeps;
   readonly #waiting = new Map<string, Json>();
 
-  constructor(deps: { events: EventStore; clock: Clock; broker: Broker; onError: (error: unknown) => void }) {
+  constructor(deps: ProgressDeps) {
     this.#deps = deps;
   }
 
@@ -42,7 +46,9 @@ export class ProgressLog {
     this.#deps.clock.after(INTERVAL_MS, () => {
       const progress = this.#waiting.get(lane) ?? null;
       this.#waiting.delete(lane);
-      this.#deps.events.append(eventOf(scope, 'run.progress', { progress }), this.#deps.clock.now()).catch(this.#deps.onError);
+      this.#deps.events.append(eventOf(scope, 'run.progress', { progress }), this.#deps.clock.now()).catch((error: unknown) => {
+        if (this.#deps.isLive?.(scope.run) !== false) this.#deps.onError(error);
+      });
     });
   }
 
