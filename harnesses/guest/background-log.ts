@@ -16,7 +16,9 @@ export class BackgroundLog {
   readonly #files: FileClient;
   readonly #path: string;
   readonly #newest = new OutputCapture(2 * TAIL_BYTES);
+  readonly #ended = Promise.withResolvers<void>();
   #left: number;
+  #complete = false;
   #written: Promise<unknown> = Promise.resolve();
 
   private constructor(files: FileClient, path: string, limit: number) {
@@ -34,6 +36,16 @@ export class BackgroundLog {
   /** Bytes printed so far, whether or not they were written. */
   get bytes(): number {
     return this.#newest.bytes;
+  }
+
+  /** Whether all that the command printed was taken, and its end written. */
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Resolves when the log is complete. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   /** The newest of what was printed. @throws GuestError `output_limit` when the command prints no text */
@@ -55,8 +67,10 @@ export class BackgroundLog {
     tool.stdout.once('close', () => void tool.exited.then((exit) => this.#end(exit)));
   }
 
-  #end({ code, signal }: ToolExit): void {
-    void this.#append(Buffer.from(`[ended: ${signal ?? `exit code ${code}`}]\n`.slice(-END_BYTES)));
+  async #end({ code, signal }: ToolExit): Promise<void> {
+    await this.#append(Buffer.from(`[ended: ${signal ?? `exit code ${code}`}]\n`.slice(-END_BYTES)));
+    this.#complete = true;
+    this.#ended.resolve();
   }
 
   #append(body: Buffer): Promise<unknown> {

@@ -4,7 +4,7 @@ import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolComm
 import { BackgroundLog } from './background-log.ts';
 import { planCommand } from './command-plan.ts';
 import { GuestError } from './errors.ts';
-import type { ExecDeps } from './exec.ts';
+import { type ExecDeps, within } from './exec.ts';
 import { outputLimit } from './output-limit.ts';
 import { mayCarryGid } from './process-trees.ts';
 import { spawnTool, type ToolExit, type ToolProcess } from './tool-process.ts';
@@ -13,6 +13,8 @@ const MAX_ALIVE = 16;
 /** Commands that are remembered, ended ones too; each has a log file of its own, which the next command of its place takes over. */
 const MAX_KNOWN = 64;
 const MAX_LIFETIME_MS = 24 * 3600 * 1000;
+/** How long the last output of a command that was ended is waited for. */
+const COMPLETE_MS = 1000;
 
 interface Entry {
   readonly record: BackgroundRecord;
@@ -93,8 +95,8 @@ export class BackgroundCommands {
   }
 
   async #end(entry: Entry): Promise<void> {
-    if (!entry.running || !(await this.#deps.trees.end(entry.gid))) return;
-    this.#ended(entry);
+    if (entry.running && (await this.#deps.trees.end(entry.gid))) this.#ended(entry);
+    await within(entry.log.ended, COMPLETE_MS);
   }
 
   /** Places are taken in turn, so that the log of an ended command stays as long as it can. */
@@ -144,14 +146,18 @@ export class BackgroundCommands {
   }
 }
 
-const stateOf = ({ record, running, exit, log, startMs }: Entry): BackgroundCommand => ({
-  ...record,
-  running,
-  exitCode: running ? null : (exit?.code ?? null),
-  signal: running ? null : (exit?.signal ?? (exit?.code === undefined || exit.code === null ? 'SIGKILL' : null)),
-  bytes: log.bytes,
-  ageMs: Math.round(performance.now() - startMs),
-});
+/** A command runs until nothing carries its gid and all that it printed is in its log. */
+function stateOf({ record, running: alive, exit, log, startMs }: Entry): BackgroundCommand {
+  const running = alive || !log.complete;
+  return {
+    ...record,
+    running,
+    exitCode: running ? null : (exit?.code ?? null),
+    signal: running ? null : (exit?.signal ?? null),
+    bytes: log.bytes,
+    ageMs: Math.round(performance.now() - startMs),
+  };
+}
 
 const RUNNING: CommandOutcome = {
   exitCode: null,
