@@ -103,7 +103,7 @@ export async function createKernel(config: CompiledConfig, options: KernelOption
     await container.load(module(config, options, onError, undo));
     return await container.getAsync(T.kernel);
   } catch (error) {
-    for (const step of undo.reverse()) await step();
+    for (const step of undo.splice(0).reverse()) await step();
     throw error;
   }
 }
@@ -117,7 +117,9 @@ function module(
   const given = <Port extends AdapterManifest['port']>(port: Port) =>
     options.adapters?.find((adapter): adapter is Extract<AdapterManifest, { port: Port }> => adapter.port === port);
   const kept = <Part>(part: Part, close: (part: Part) => Promise<void>): Part => {
-    undo.push(() => close(part));
+    // A part that is ready only after another one has failed must not stay open.
+    if (undo.length === 0) void close(part);
+    else undo.push(() => close(part));
     return part;
   };
   const { capacity, stateDir } = config;
@@ -258,7 +260,12 @@ function module(
     bind(T.placements)
       .toResolvedValue(
         (sandboxes: SandboxManager, service: MembraneService, tokens: RunTokens, clock: Clock) => {
-          const inHost = hostLoopExecutor({ service, harnesses: new Map([['scripted', scriptedHarness]]) });
+          const inHost = hostLoopExecutor({
+            service,
+            harnesses: new Map([['scripted', scriptedHarness]]),
+            clock,
+            cancelGraceMs: capacity.cancelGraceMs,
+          });
           const inGuest = guestExecutor({ live, tokens, clock, cancelGraceMs: capacity.cancelGraceMs });
           const all = [
             hostLoopShell({ sandboxes, executor: inHost }),

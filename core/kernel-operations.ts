@@ -62,6 +62,7 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
   };
   return {
     async post(request) {
+      if (request.body.trim() === '') throw new UsageError('invalid_argument', 'The message is empty');
       const user = await userOf(request.tenant, request.user);
       const { tenant, body, thread, placement, harness, origin = 'operator' } = request;
       const optional = { ...(thread && { thread }), ...(placement && { placement }), ...(harness && { harness }) };

@@ -1,6 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { PrerequisiteError } from '../../core/errors.ts';
+import { newId } from '../../core/ids.ts';
 import { SAFETY } from '../../core/limits.ts';
 import { type Environment, xdgDir } from './file.ts';
 
@@ -28,7 +29,7 @@ export function ensureStateDir(dir: string): void {
 
 /** Why `dir` may not be used; undefined when it may, also when it does not exist yet. Changes nothing. */
 export function stateDirFault(dir: string): { message: string; fix: string } | undefined {
-  const longest = Buffer.byteLength(join(dir, 'operator.sock'));
+  const longest = Buffer.byteLength(join(dir, 's', newId('sandbox'), 'membrane.sock'));
   if (longest > SAFETY.socketPathBytes) {
     return { message: 'is too long: a socket path below it would not fit', fix: `choose a shorter one with --state DIR` };
   }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { ConfigError } from '../../core/errors.ts';
@@ -16,6 +16,7 @@ export interface ScenarioStep {
   readonly toolCalls: readonly { readonly name: string; readonly args: { readonly [key: string]: Json } }[];
 }
 
+const MAX_SCENARIO_BYTES = 4 * 1024 * 1024;
 const SHIPPED = join(import.meta.dirname, '../../harnesses/scripted');
 
 /**
@@ -40,6 +41,8 @@ export function readScenario(nameOrPath: string): Scenario {
 
 function readText(file: string, name: string): string {
   try {
+    const found = statSync(file);
+    if (!found.isFile() || found.size > MAX_SCENARIO_BYTES) throw new Error(`no regular file of at most ${MAX_SCENARIO_BYTES} bytes`);
     return readFileSync(file, 'utf8');
   } catch (cause) {
     throw new ConfigError('config_unreadable', `${name}: no scenario can be read from ${file}`, { cause });

@@ -49,8 +49,8 @@ const SANDBOX_TOKEN_MS = 7 * 24 * 3600 * 1000;
 export class SandboxManager implements AsyncDisposable {
   readonly #deps: SandboxManagerDeps;
   readonly #entries = new Map<string, Entry>();
-  /** Sandboxes that are being ended. */
-  readonly #ending = new Set<Promise<void>>();
+  /** Sandboxes that are being ended, by key. */
+  readonly #endingOf = new Map<string, Promise<void>>();
   /** Counters of channels that are closed. */
   readonly #closed = { requests: 0, hostToSandbox: 0, bytes: 0 };
 
@@ -64,6 +64,8 @@ export class SandboxManager implements AsyncDisposable {
 
   /** Adopts the sandbox of `key`, or starts it. Every `acquire` needs one `release`. */
   async acquire(key: string, owner: Owner): Promise<{ sandbox: RunningSandbox; cold: boolean }> {
+    // Two sandboxes never share an owner's files: what is being ended under this key is gone first.
+    while (this.#endingOf.has(key)) await this.#endingOf.get(key);
     const found = this.#entries.get(key);
     const entry = found ?? this.#begin(key, owner);
     entry.users += 1;
@@ -87,16 +89,16 @@ export class SandboxManager implements AsyncDisposable {
   /** Ends the sandbox of `key`; resolves when no process of it is alive. */
   async stop(key: string, reason: string): Promise<void> {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return;
+    // Lost by itself and already being ended: the evidence is the same one.
+    if (entry === undefined) return this.#endingOf.get(key);
     this.#entries.delete(key);
     entry.stopIdle();
-    const sandbox = await entry.starting.catch(() => undefined);
-    if (sandbox !== undefined) await this.#end(sandbox, reason);
+    await this.#end(key, entry.starting, reason);
   }
 
   /** How many sandboxes there are in each state. */
   count(): Readonly<Record<SandboxState, number>> {
-    const count = { starting: 0, busy: 0, idle: 0, stopping: this.#ending.size };
+    const count = { starting: 0, busy: 0, idle: 0, stopping: this.#endingOf.size };
     for (const { running, users } of this.#entries.values()) count[running === undefined ? 'starting' : users > 0 ? 'busy' : 'idle'] += 1;
     return count;
   }
@@ -116,7 +118,7 @@ export class SandboxManager implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#entries.keys()].map((key) => this.stop(key, 'kernel closing')));
-    await Promise.all(this.#ending);
+    await Promise.all(this.#endingOf.values());
   }
 
   #begin(key: string, owner: Owner): Entry {
@@ -130,7 +132,7 @@ export class SandboxManager implements AsyncDisposable {
       void sandbox.lost.then(({ reason }) => {
         if (this.#entries.get(key) !== entry) return;
         drop();
-        void this.#end(sandbox, reason);
+        void this.#end(key, entry.starting, reason);
       });
     }, drop);
     return entry;
@@ -191,9 +193,17 @@ export class SandboxManager implements AsyncDisposable {
     }
   }
 
-  #end(sandbox: RunningSandbox, reason: string): Promise<void> {
-    const ending = this.#endNow(sandbox, reason).finally(() => this.#ending.delete(ending));
-    this.#ending.add(ending);
+  /** Ends what was, or is being, started under `key`; whoever asks for the key meanwhile waits for it. */
+  #end(key: string, starting: Promise<RunningSandbox>, reason: string): Promise<void> {
+    const before = this.#endingOf.get(key);
+    const ending = (async () => {
+      await before;
+      const sandbox = await starting.catch(() => undefined);
+      if (sandbox !== undefined) await this.#endNow(sandbox, reason);
+    })().finally(() => {
+      if (this.#endingOf.get(key) === ending) this.#endingOf.delete(key);
+    });
+    this.#endingOf.set(key, ending);
     return ending;
   }
 

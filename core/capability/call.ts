@@ -37,6 +37,8 @@ export interface CallDeps extends AuthorizeDeps, DispatchDeps {
   readonly onMessage: () => void;
 }
 
+/** Kept back from a permit's deadline, so that the outcome of a command that uses up its time is not late. */
+const CLOSE_MARGIN_MS = 1000;
 /** Longest one-line account of what was asked. */
 const SUMMARY_CHARACTERS = 400;
 
@@ -186,7 +188,8 @@ async function open(
 
 function handOver(deps: CallDeps, bound: BoundCall, permit: Permit): CallReply {
   deps.permits.add(permit);
-  const { timeoutMs, outputBytes } = commandBounds(bound.request.args, permit, deps.capacity);
+  const { timeoutMs: wished, outputBytes } = commandBounds(bound.request.args, permit, deps.capacity);
+  const timeoutMs = Math.max(1, Math.min(wished, permit.deadlineMs - deps.clock.now() - CLOSE_MARGIN_MS));
   const argv = permit.argv === undefined ? {} : { argv: permit.argv };
   return { effect: 'permit', permit: { id: permit.id, deadlineMs: permit.deadlineMs, timeoutMs, outputBytes, ...argv } };
 }

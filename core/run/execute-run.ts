@@ -112,7 +112,7 @@ async function inSeat(
     deps.live.add(live);
     control.onLive(live);
     const outcome: ExecutorOutcome = await seat.executor.execute({ scope, harness, signal });
-    healthy = outcome.kind === 'exited';
+    healthy = outcome.kind === 'exited' || outcome.intact === true;
     return await endingOf(deps, run, live, outcome);
   } finally {
     // What still works for this attempt in the kernel, a loop or a model call, stops here.

@@ -3,6 +3,7 @@ import { clipText, storableText } from '../capability/truncate.ts';
 import type { Reason } from '../capability/types.ts';
 import { StoreError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
+import type { CallRow } from '../ports/store.ts';
 import type { RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
 import type { ClaimedRun, ExecutorOutcome, Gate } from './types.ts';
@@ -28,27 +29,36 @@ export const failed = (code: string, reasons: readonly Reason[] = [], decision?:
  * a `parked` the gate the kernel itself gave, a `cancelled` a cancellation that was asked for.
  */
 export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, outcome: ExecutorOutcome): Promise<Ending> {
-  if (live.cancelRequested) return { kind: 'cancelled' };
+  const { open, replied } = await evidenceOf(deps, run);
+  const finished = replied && open === undefined;
+  // A reply that is in the thread cannot be cancelled any more.
+  if (live.cancelRequested) return { kind: finished ? 'completed' : 'cancelled' };
+  if (deps.clock.now() >= run.deadlineMs && !finished) return failed('deadline_exceeded');
   if (outcome.kind === 'lost') return outcome;
   const { claim } = outcome;
   switch (claim.kind) {
     case 'completed': {
-      const rows = await deps.store.calls.list(run.id);
-      const open = rows.find((row) => row.state === 'unknown' || (row.state === 'dispatched' && row.effectClass === 'once'));
       if (open?.state === 'unknown') return { kind: 'parked', gate: unknownGate(open) };
       if (open !== undefined) return { kind: 'lost', reason: 'the executor claimed completion while a command was open' };
-      const replied = rows.some((row) => row.capability === 'message.post' && row.state === 'done' && row.outcome?.kind === 'result');
       return replied ? { kind: 'completed' } : failed('exit_contradicts_evidence');
     }
     case 'parked':
       return live.gate === undefined ? failed('exit_contradicts_evidence') : { kind: 'parked', gate: live.gate };
     case 'cancelled':
-      return failed('exit_contradicts_evidence');
+      // The kernel told it to stop, for its own reasons: a lost lease, or its closing.
+      return live.signal.aborted ? { kind: 'lost', reason: 'stopped' } : failed('exit_contradicts_evidence');
     case 'failed':
       return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [
         { code: 'executor', message: clipText(storableText(claim.message), 500) },
       ]);
   }
+}
+
+/** What the ledger shows of a run: whether its reply was posted, and a call whose end is open. */
+async function evidenceOf(deps: RunDeps, run: ClaimedRun): Promise<{ replied: boolean; open: CallRow | undefined }> {
+  const rows = await deps.store.calls.list(run.id);
+  const open = rows.find((row) => row.state === 'unknown' || (row.state === 'dispatched' && row.effectClass === 'once'));
+  return { open, replied: rows.some((row) => row.capability === 'message.post' && row.state === 'done' && row.outcome?.kind === 'result') };
 }
 
 /**

@@ -96,7 +96,12 @@ export type ExitClaim =
 export type ExecutorOutcome =
   | { readonly kind: 'exited'; readonly claim: ExitClaim }
   /** The executor, its sandbox or its connection died without an exit. */
-  | { readonly kind: 'lost'; readonly reason: string };
+  | {
+      readonly kind: 'lost';
+      readonly reason: string;
+      /** The sandbox is sound all the same: only the work of this run was stopped. */
+      readonly intact?: true;
+    };
 
 export interface User {
   readonly tenant: string;

@@ -47,7 +47,7 @@ export function cwdFault(plan: CommandPlan, cwd: string | undefined, exitCode: n
   if (plan.cwdFault === undefined || exitCode !== 126 || !stderr.startsWith(`${plan.cwdFault}:`)) return undefined;
   return stderr.startsWith(`${plan.cwdFault}:outside`)
     ? new GuestError('path_outside_workspace', `cwd: ${cwd} leads out of the workspace`)
-    : new GuestError('file_not_found', `cwd: ${cwd} is no directory that can be entered`);
+    : new GuestError('file_not_found', `cwd: ${cwd ?? '.'} is no directory that can be entered`);
 }
 
 function environment(own: { readonly [name: string]: string }, { home, path }: GuestSettings): Record<string, string> {

@@ -5,9 +5,6 @@ import type { CheckpointBody, MembraneClient, PermitClose, RunContext, SteerRepl
 import { WireError, wireError } from './errors.ts';
 import type { Wire } from './http-wire.ts';
 
-/** Kept back from a permit's deadline, so that its outcome reaches the kernel in time. */
-const CLOSE_MARGIN_MS = 1000;
-
 export interface ClientDeps {
   readonly wire: Wire;
   readonly token: string;
@@ -68,15 +65,14 @@ async function carryOut(
   }
 }
 
-/** The command as asked, held to the permit's bounds. */
+/** The command as asked, held to the permit's bounds. Its length is a duration: the kernel's clock and this one need not agree. */
 function underPermit(args: ShellExecArgs, permit: LocalPermit): ToolCommand {
   const { timeoutMs, ...command } = args;
-  const leftMs = permit.deadlineMs - Date.now() - CLOSE_MARGIN_MS;
   return {
     ...command,
     // Files that were approved stand in place of those that the arguments name.
     argv: permit.argv ?? args.argv,
-    timeoutMs: Math.max(1, Math.min(timeoutMs ?? permit.timeoutMs, permit.timeoutMs, leftMs)),
+    timeoutMs: Math.min(timeoutMs ?? permit.timeoutMs, permit.timeoutMs),
     // The kernel has clamped what was asked for: this is the limit of every placement.
     outputBytes: permit.outputBytes,
   };

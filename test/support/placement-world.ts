@@ -73,7 +73,10 @@ export async function placementWorld(name: PlacementName, scenario: string): Pro
   const inGuest = guestExecutor({ live, tokens, clock, cancelGraceMs: 2000 });
   const placements = {
     'host-loop-shell': () =>
-      hostLoopShell({ sandboxes, executor: hostLoopExecutor({ service, harnesses: new Map([['scripted', scriptedHarness]]) }) }),
+      hostLoopShell({
+        sandboxes,
+        executor: hostLoopExecutor({ service, harnesses: new Map([['scripted', scriptedHarness]]), clock, cancelGraceMs: 2000 }),
+      }),
     'disposable-per-run': () => disposablePerRun({ sandboxes, executor: inGuest }),
     'persistent-per-user': () => persistentPerUser({ sandboxes, executor: inGuest }),
   };

@@ -17,7 +17,9 @@ export async function prepareRoot(path: string, owner: Slice): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   const found = await lstat(path);
   if (!found.isDirectory()) throw new SandboxError('start_failed', `${path} is not a directory`);
-  if (found.uid !== owner.toolUid) await giveTo(path, { uid: owner.toolUid, gid: owner.toolGid, mode: 0o755 });
+  // A tool may have locked its user out of the root itself; no command could mend that from inside.
+  const usable = found.uid === owner.toolUid && (found.mode & 0o700) === 0o700;
+  if (!usable) await giveTo(path, { uid: owner.toolUid, gid: owner.toolGid, mode: 0o755 });
 }
 
 /**
