@@ -25,17 +25,19 @@ export async function giveTo(path: string, owned: Owned): Promise<void> {
   if (before.uid === uid && before.gid === owned.gid && (before.mode & 0o7777) === owned.mode) return;
   const self = process.getuid?.() ?? 0;
   try {
-    if (before.uid === self) await chmod(path, owned.mode);
+    if (before.uid === self || self === 0) await chmod(path, owned.mode);
     if (self === 0) await chown(path, uid, owned.gid);
-    else await run('unshare', chownCommand(path, owned), { env: HOST_ENV, cwd: '/' });
+    else await run('unshare', handOver(path, owned), { env: HOST_ENV, cwd: '/' });
   } catch (cause) {
     throw new SandboxError('start_failed', `cannot give ${path} to the sandbox's ids`, { cause });
   }
 }
 
-/** Inside the helper's namespace 0 is the kernel's user (who owns the path) and 1 is who gets it. */
-function chownCommand(path: string, owned: Owned): string[] {
-  const users = owned.uid === undefined ? [] : [`--map-users=${owned.uid},1,1`];
-  const change = owned.uid === undefined ? ['chgrp', '--no-dereference', '1'] : ['chown', '--no-dereference', '1:1'];
-  return ['--map-root-user', ...users, `--map-groups=${owned.gid},1,1`, ...change, '--', path];
+const HAND_OVER = 'chown -h "$1" -- "$3" && chmod "$2" -- "$3"';
+
+/** Inside the helper's namespace 0 is the kernel's user and 1 is who gets the path, or has it already. */
+function handOver(path: string, { uid, gid, mode }: Owned): string[] {
+  const users = uid === undefined ? [] : [`--map-users=${uid},1,1`];
+  const command = ['sh', '-c', HAND_OVER, 'sh', uid === undefined ? ':1' : '1:1', mode.toString(8), path];
+  return ['--map-root-user', ...users, `--map-groups=${gid},1,1`, ...command];
 }
