@@ -137,7 +137,10 @@ class Follower {
     if (this.#run === undefined) return;
     this.#session?.operations.cancelRun(this.#run).catch((error: unknown) => {
       // A kernel that has gone is asked again by whoever follows the run: the next kernel.
-      if (!isUnreachable(error)) out.note(`cannot cancel: ${error instanceof Error ? error.message : String(error)}`);
+      if (isUnreachable(error)) return;
+      // What cannot be written now (a full disk) is for the next kernel to find: waiting for its end here could be for ever.
+      out.note(`cannot cancel: ${error instanceof Error ? error.message : String(error)}`);
+      io.exit(EXIT.interrupted);
     });
   }
 
