@@ -73,12 +73,15 @@ async function handshake(
     .on('error', () => {})
     .end(token);
   const line = openEngineLine(pipe(child, ENGINE_FD));
-  // The system may take some milliseconds to move a process: that time passes while the first stage starts, which forks nothing yet.
-  await Promise.all([line.hear('unshared'), join(pid)]);
-  const monitor = await findProcess(pid);
-  await Promise.all([
+  // The system may take some milliseconds to move a process: they pass while the first stage, which forks nothing yet, starts and waits.
+  const joined = join(pid);
+  joined.catch(() => {});
+  await line.hear('unshared');
+  const [monitor] = await Promise.all([
+    findProcess(pid),
     run('newuidmap', mapping(pid, plan.uidMap), { env: HOST_ENV }),
     run('newgidmap', mapping(pid, plan.gidMap), { env: HOST_ENV }),
+    joined,
   ]);
   line.say('mapped');
   await line.hear('up');
