@@ -1,5 +1,5 @@
 import { OutworkError, SandboxError } from '../../core/errors.ts';
-import type { Executor } from '../../core/ports/executor.ts';
+import { CANCELLED, type Executor } from '../../core/ports/executor.ts';
 import type { ExecutorOutcome } from '../../core/run/types.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import type { Harness } from '../../core/wire/protocol.ts';
@@ -43,12 +43,13 @@ export const hostLoopExecutor =
   });
 
 /**
- * An aborted loop has the grace to end its command. Then only this run stopped: the sandbox, which serves the user's other runs and their
- * background processes, stays.
+ * A cancelled loop has the grace to end its command. Then only this run stopped: the sandbox, which serves the user's other runs and their
+ * background processes, stays. Any other abort leaves the command's end open for the next attempt to judge.
  */
 function stoppedInTime(deps: HostLoopExecutorDeps, signal: AbortSignal, exited: Promise<ExecutorOutcome>): Promise<ExecutorOutcome> {
   return new Promise((resolve) => {
     const onAbort = () => {
+      if (signal.reason !== CANCELLED) return resolve({ kind: 'lost', reason: 'stopped' });
       const cancel = deps.clock.after(deps.cancelGraceMs, () => resolve({ kind: 'lost', reason: 'the loop did not stop in time' }));
       void exited.then((outcome) => {
         cancel();

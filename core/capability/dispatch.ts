@@ -42,7 +42,9 @@ export async function dispatch(deps: DispatchDeps, work: Dispatch): Promise<Reco
   try {
     return await carryOut(deps, work);
   } catch (error) {
-    if (work.signal.aborted || endIsUnknown(error)) throw error;
+    if (endIsUnknown(error)) throw error;
+    // Stopped from outside: whoever still waits is of an attempt that is over, or of a call whose time is.
+    if (work.signal.aborted) throw new CallError('stale_fence', 'The call was stopped before its end', { cause: error });
     const code = error instanceof OutworkError ? error.code : 'dispatch_failed';
     return { kind: 'error', code, message: error instanceof Error ? clipText(error.message, 2000) : 'failed' };
   }

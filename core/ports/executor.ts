@@ -12,6 +12,9 @@ export interface Executor {
   execute(task: ExecutorTask): Promise<ExecutorOutcome>;
 }
 
+/** Reason of an abort that a person asked for. Any other (a lost lease, a closing kernel) leaves the run to its next attempt. */
+export const CANCELLED = 'cancelled';
+
 export interface ExecutorTask {
   readonly scope: CallScope;
   readonly harness: string;

@@ -3,6 +3,7 @@ import { eventOf, forgetRun } from '../capability/call.ts';
 import type { CallScope } from '../capability/types.ts';
 import type { CompiledConfig } from '../config.ts';
 import { OutworkError, SandboxError } from '../errors.ts';
+import { CANCELLED } from '../ports/executor.ts';
 import type { Placement } from '../ports/placement.ts';
 import type { RunTokens } from '../seams/run-tokens.ts';
 import type { LiveRun } from './live-runs.ts';
@@ -106,7 +107,7 @@ async function inSeat(
       gate: undefined,
       cancelRequested: run.cancelRequested,
       steeringWaits: true,
-      cancel: () => abort.abort(),
+      cancel: () => abort.abort(CANCELLED),
       exit: Promise.withResolvers(),
     };
     deps.live.add(live);
