@@ -25,6 +25,8 @@ const identityOf = (pid: string): { parent: string; identity: string } | undefin
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ');
+    // One that has ended and waits for whoever adopted it to look (the machine's PID 1 takes its time) does nothing any more.
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     return { parent: fields[1] ?? '', identity: `${pid}@${fields[19]}` };
   } catch {
     return undefined;
