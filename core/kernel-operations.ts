@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type ApprovalOperationsDeps, approvalOperations } from './approval/operations.ts';
-import { eventOf } from './capability/call.ts';
+import { eventOf } from './capability/reply.ts';
 import { StoreError, UsageError } from './errors.ts';
 import { NAME_PATTERN } from './ids.ts';
 import type { ApiCaller, KernelOperations, RunView } from './kernel.ts';

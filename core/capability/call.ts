@@ -23,8 +23,6 @@ import { approvalGate, eventOf, type FinalReply, leaksOf, replyOf, summaryOf, un
 import type { Reservations } from './reservations.ts';
 import type { CallReply, CallRequest, CallScope } from './types.ts';
 
-export { eventOf, unknownGate } from './reply.ts';
-
 export interface CallDeps extends AuthorizeDeps, DispatchDeps {
   readonly live: LiveRuns;
   readonly permits: LocalPermits;

@@ -1,5 +1,6 @@
 import type { CallDeps } from '../capability/call.ts';
-import { eventOf, forgetRun } from '../capability/call.ts';
+import { forgetRun } from '../capability/call.ts';
+import { eventOf } from '../capability/reply.ts';
 import type { CallScope } from '../capability/types.ts';
 import type { CompiledConfig } from '../config.ts';
 import { OutworkError, SandboxError } from '../errors.ts';

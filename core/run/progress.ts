@@ -1,4 +1,4 @@
-import { eventOf } from '../capability/call.ts';
+import { eventOf } from '../capability/reply.ts';
 import type { CallScope } from '../capability/types.ts';
 import { canonicalJson, type Json } from '../json.ts';
 import { neutralText } from '../leak/controls.ts';

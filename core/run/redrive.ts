@@ -1,4 +1,4 @@
-import { unknownGate } from '../capability/call.ts';
+import { unknownGate } from '../capability/reply.ts';
 import type { RunDeps } from './execute-run.ts';
 import type { ClaimedRun, Gate } from './types.ts';
 

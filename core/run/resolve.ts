@@ -1,4 +1,4 @@
-import { eventOf } from '../capability/call.ts';
+import { eventOf } from '../capability/reply.ts';
 import { UsageError } from '../errors.ts';
 import type { Store } from '../ports/store.ts';
 import type { Run } from './types.ts';

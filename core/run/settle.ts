@@ -1,4 +1,4 @@
-import { eventOf, unknownGate } from '../capability/call.ts';
+import { eventOf, unknownGate } from '../capability/reply.ts';
 import { clipText, storableText } from '../capability/truncate.ts';
 import type { Reason } from '../capability/types.ts';
 import { StoreError } from '../errors.ts';

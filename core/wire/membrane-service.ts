@@ -1,5 +1,6 @@
-import { type CallDeps, call, closePermit, eventOf } from '../capability/call.ts';
+import { type CallDeps, call, closePermit } from '../capability/call.ts';
 import { evidenceText } from '../capability/redact.ts';
+import { eventOf } from '../capability/reply.ts';
 import type { CallReply, CallScope } from '../capability/types.ts';
 import { CallError, OutworkError } from '../errors.ts';
 import type { LiveRun } from '../run/live-runs.ts';

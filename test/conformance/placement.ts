@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PlacementName } from '../../core/run/types.ts';
-import { guestPid, processWith, scenario } from '../support/e2e.ts';
+import { guestPid, processWith, scenario, uniqueSeconds } from '../support/e2e.ts';
 import type { PlacementWorld } from '../support/placement-world.ts';
 
 /** What `release` of a healthy seat leaves (P3). */
@@ -8,9 +8,6 @@ export interface PlacementClaims {
   readonly name: PlacementName;
   readonly keepsSandbox: boolean;
 }
-
-/** A duration no other process on this machine sleeps for. */
-const unique = (): string => (600 + Math.floor(Math.random() * 1e6) / 1e9).toFixed(9);
 
 /**
  * Clauses P1 to P4 of the placement port and X1 to X3 of its executors, over one adapter.
@@ -58,7 +55,7 @@ export function placementConformance({ name, keepsSandbox }: PlacementClaims, op
     });
 
     it('P4 when recycle resolves, nothing of the owner’s sandbox is alive', async () => {
-      const seconds = unique();
+      const seconds = uniqueSeconds(600);
       await using world = await open('hello');
       const run = await world.claim();
       const seat = await world.placement.seat(run, 'scripted');
@@ -70,7 +67,7 @@ export function placementConformance({ name, keepsSandbox }: PlacementClaims, op
     });
 
     it('X2 an executor that is killed is lost, and the promise does not reject', async () => {
-      const seconds = unique();
+      const seconds = uniqueSeconds(600);
       await using world = await open(scenario('slow', [['sleep', seconds]]));
       const run = await world.claim();
       const seat = await world.placement.seat(run, 'scripted');
@@ -82,7 +79,7 @@ export function placementConformance({ name, keepsSandbox }: PlacementClaims, op
     });
 
     it('X3 an aborted executor ends, and its command with it', async () => {
-      const seconds = unique();
+      const seconds = uniqueSeconds(600);
       await using world = await open(scenario('slow', [['sleep', seconds]]));
       const run = await world.claim();
       const seat = await world.placement.seat(run, 'scripted');

@@ -6,11 +6,8 @@ import { createKernel } from '../../adapters/compose.ts';
 import { lockStateDir } from '../../adapters/store/state-lock.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { steadyClock } from '../../core/seams/clock.ts';
-import { commandsOf, e2e, processWith, scenario } from '../support/e2e.ts';
+import { commandsOf, e2e, processWith, scenario, uniqueSeconds } from '../support/e2e.ts';
 import { testConfig } from '../support/run-world.ts';
-
-/** A duration no other process on this machine sleeps for. */
-const unique = (seconds: number): string => (seconds + Math.floor(Math.random() * 1e6) / 1e9).toFixed(9);
 
 describe.each(PLACEMENTS)('under %s', (placement) => {
   it('a kernel whose clock is an hour behind the machine’s runs commands to their end', async () => {
@@ -36,8 +33,8 @@ describe.each(PLACEMENTS)('under %s', (placement) => {
 });
 
 it('cancelling one run of the host loop leaves the user’s sandbox and what runs in it in the background', async () => {
-  const kept = unique(600);
-  const slow = unique(600);
+  const kept = uniqueSeconds(600);
+  const slow = uniqueSeconds(600);
   await using world = await e2e({ placement: 'host-loop-shell', scenario: scenario('start', [['true']], { background: ['sleep', kept] }) });
   const first = await world.turn('start');
   const background = await processWith(kept);
@@ -53,7 +50,7 @@ it('cancelling one run of the host loop leaves the user’s sandbox and what run
 });
 
 it('what an attempt left is gone before its ledger is judged: the sandbox has ended before the run parks', async () => {
-  const seconds = unique(600);
+  const seconds = uniqueSeconds(600);
   const many = ['sh', '-c', `for i in $(seq 100); do sleep 700 & done; exec sleep ${seconds}`];
   await using world = await e2e({ placement: 'persistent-per-user', scenario: scenario('many', [many]) });
   const run = await world.post('go');

@@ -6,10 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../adapters/store/mikro-orm/store.ts';
 import { PLACEMENTS, type PlacementName } from '../../core/run/types.ts';
-import { commandsOf, type E2e, type E2eOptions, e2e, processWith, scenario } from '../support/e2e.ts';
-
-/** A duration no other process on this machine sleeps for. */
-const unique = (seconds: number): string => (seconds + Math.floor(Math.random() * 1e6) / 1e9).toFixed(9);
+import { commandsOf, type E2e, type E2eOptions, e2e, processWith, scenario, uniqueSeconds } from '../support/e2e.ts';
 
 /** Counts its own runs in the workspace; only the first one lasts. */
 const countThenSleep = (seconds: string) => ['sh', '-c', `echo x >> count; [ "$(wc -l < count)" -gt 1 ] || exec sleep ${seconds}`];
@@ -54,7 +51,7 @@ describe.each(PLACEMENTS)('kill -9 of what executes, under %s', (placement) => {
   });
 
   it('inside a pure command: it runs again, and the run completes', async () => {
-    const seconds = unique(2);
+    const seconds = uniqueSeconds(2);
     await using world = await e2e({ placement, pure: ['sleep'], scenario: scenario('pure', [['sleep', seconds]]) });
     const run = await world.post('go');
     await processWith(seconds);
@@ -69,7 +66,7 @@ describe.each(PLACEMENTS)('kill -9 of what executes, under %s', (placement) => {
     ['not-done', 'completed', '2 count'],
     ['abort', 'failed', '1 count'],
   ] as const)('inside a once command: parks as unknown with evidence; a person ends it as %s', async (as, state, runs) => {
-    const seconds = unique(60);
+    const seconds = uniqueSeconds(60);
     await using world = await e2e({ placement, scenario: scenario('once', [countThenSleep(seconds)]) });
     const run = await world.post('go');
     await processWith(seconds);
@@ -112,7 +109,7 @@ describe.each(PLACEMENTS)('kill -9 of the kernel, under %s', (placement) => {
   };
 
   it('inside a pure command: the next kernel runs it again', async () => {
-    const seconds = unique(2);
+    const seconds = uniqueSeconds(2);
     const options = { placement, pure: ['sleep'], scenario: scenario('pure', [['sleep', seconds]]) };
     const run = await begin(options);
     await processWith(seconds);
@@ -122,7 +119,7 @@ describe.each(PLACEMENTS)('kill -9 of the kernel, under %s', (placement) => {
   });
 
   it('inside a once command: the next kernel parks it as unknown, and it has run once', async () => {
-    const seconds = unique(60);
+    const seconds = uniqueSeconds(60);
     const options = { placement, scenario: scenario('once', [countThenSleep(seconds)]) };
     const run = await begin(options);
     await processWith(seconds);

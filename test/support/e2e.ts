@@ -205,3 +205,6 @@ export const commandsOf = (view: RunView): CommandOutcome[] =>
   view.calls.flatMap(({ capability, outcome }) =>
     capability === 'shell.exec' && outcome?.kind === 'result' ? [outcome.result as unknown as CommandOutcome] : [],
   );
+
+/** A duration that no other process on this machine sleeps for, so that a command can be told by it. */
+export const uniqueSeconds = (seconds: number): string => (seconds + Math.floor(Math.random() * 1e6) / 1e9).toFixed(9);
