@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Container, ContainerModule, type ServiceIdentifier } from 'inversify';
@@ -76,6 +75,7 @@ const T = {
   model: id<CountingGateway>('ModelGateway'),
   delivery: id<Delivery>('Delivery'),
   engine: id<SandboxEngine>('SandboxEngine'),
+  accounts: id<CeilingAccounts>('CeilingAccounts'),
   calls: id<CallDeps>('CallDeps'),
   service: id<MembraneService>('MembraneService'),
   membrane: id<Membrane>('Membrane'),
@@ -95,7 +95,6 @@ const T = {
 export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
   const log = options.log ?? lineLogger((text) => process.stderr.write(text));
   const onError = options.onError ?? ((error, run) => log.error({ run, err: error }, 'error outside a run'));
-  await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
   const lock = await lockStateDir(config.stateDir);
   const undo: (() => Promise<void> | void)[] = [() => lock.release()];
   try {
@@ -173,9 +172,13 @@ function module(
       )
       .inSingletonScope();
 
+    bind(T.accounts)
+      .toResolvedValue((clock: Clock) => new CeilingAccounts(config.ceilings ?? CEILINGS, clock), [T.clock])
+      .inSingletonScope();
+
     bind(T.calls)
       .toResolvedValue(
-        (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway): CallDeps => {
+        (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway, accounts: CeilingAccounts): CallDeps => {
           const broker = noSecrets;
           const progress = new ProgressLog({
             events: store.events,
@@ -195,7 +198,7 @@ function module(
             reservations: new Reservations({
               concurrentCalls: Number.POSITIVE_INFINITY,
               callsPerRun: SAFETY.callsPerRun,
-              accounts: new CeilingAccounts(config.ceilings ?? CEILINGS, clock),
+              accounts,
             }),
             broker,
             progress: (scope, data) => progress.add(scope, data),
@@ -205,7 +208,7 @@ function module(
             onMessage: () => kickDelivery(),
           };
         },
-        [T.clock, T.store, T.policy, T.model],
+        [T.clock, T.store, T.policy, T.model, T.accounts],
       )
       .inSingletonScope();
 
@@ -312,7 +315,7 @@ function module(
 
     bind(T.kernel)
       .toResolvedValue(
-        (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model) =>
+        (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model, accounts) =>
           createLocalKernel({
             config,
             operations: createOperations({
@@ -335,13 +338,14 @@ function module(
             scheduler,
             deliverer,
             model,
+            accounts,
             engineFault: () => engineFault(stateDir),
             follower:
               options.onEvent &&
               new EventFollower({ events: store.events, onEvent: options.onEvent, onError: (error) => onError(error, undefined) }),
             unlock: () => undo[0]?.(),
           }),
-        [T.store, T.clock, T.policy, T.membrane, T.engine, T.sandboxes, T.scheduler, T.deliverer, T.model],
+        [T.store, T.clock, T.policy, T.membrane, T.engine, T.sandboxes, T.scheduler, T.deliverer, T.model, T.accounts],
       )
       .inSingletonScope();
   });

@@ -1,8 +1,9 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { UsageError } from '../../core/errors.ts';
 import type { EngineName, PlacementName } from '../../core/run/types.ts';
+import { placeFault } from '../config/place.ts';
 import { removeTree } from '../sandbox/remove-tree.ts';
 import { resultFaults } from './check-results.ts';
 import { describeEngine } from './engine-facts.ts';
@@ -57,6 +58,7 @@ const QUICK_TURNS = 3;
  */
 export async function runCompare(options: CompareOptions): Promise<CompareResult> {
   checkOptions(options);
+  if (options.out !== undefined) await makeOut(options.out);
   const turns = options.quick ? Math.min(options.turns, QUICK_TURNS) : options.turns;
   const workDir = await mkdtemp(join(tmpdir(), 'ow-cmp-'));
   try {
@@ -163,8 +165,15 @@ async function resultsOf(seen: {
   };
 }
 
-async function writeResults(directory: string, results: CompareResults): Promise<readonly string[]> {
+/** Before anything is measured: minutes of work must not end in a folder that cannot be made. */
+async function makeOut(directory: string): Promise<void> {
+  const fault = placeFault(resolve(directory));
+  if (fault !== undefined)
+    throw new UsageError('invalid_argument', `--out ${directory}: ${fault}`, { hint: 'choose another with --out DIR' });
   await mkdir(directory, { recursive: true });
+}
+
+async function writeResults(directory: string, results: CompareResults): Promise<readonly string[]> {
   const files = { 'results.json': `${JSON.stringify(results, null, 2)}\n`, 'index.html': renderReport(results) };
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
   return Object.keys(files).map((name) => join(directory, name));

@@ -4,6 +4,7 @@ import { PrerequisiteError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { SAFETY } from '../../core/limits.ts';
 import { type Environment, xdgDir } from './file.ts';
+import { placeFault } from './place.ts';
 
 /** `$XDG_STATE_HOME/outwork`, or below `~/.local/state`. */
 export const defaultStateDir = (env: Environment): string => join(xdgDir(env, 'XDG_STATE_HOME', join('.local', 'state')), 'outwork');
@@ -39,7 +40,7 @@ export function stateDirFault(dir: string): { message: string; fix: string } | u
   } catch (cause) {
     return { message: `cannot be examined (${codeOf(cause)})`, fix: 'choose another with --state DIR' };
   }
-  if (stat === undefined) return undefined;
+  if (stat === undefined) return unfit(dir, 'cannot be made');
   if (stat.isSymbolicLink()) return { message: 'is a symbolic link', fix: 'name the directory it points to with --state DIR' };
   if (!stat.isDirectory()) return { message: 'is not a directory', fix: 'choose another with --state DIR' };
   const uid = process.geteuid?.();
@@ -49,7 +50,12 @@ export function stateDirFault(dir: string): { message: string; fix: string } | u
   if ((stat.mode & 0o077) !== 0) {
     return { message: `is open to others (mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')})`, fix: `chmod 700 ${dir}` };
   }
-  return undefined;
+  return unfit(dir, 'cannot be used');
+}
+
+function unfit(dir: string, verdict: string): { message: string; fix: string } | undefined {
+  const fault = placeFault(dir);
+  return fault === undefined ? undefined : { message: `${verdict}: ${fault}`, fix: 'choose another with --state DIR' };
 }
 
 function inspect(dir: string): Stats | undefined {

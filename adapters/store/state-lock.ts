@@ -1,6 +1,7 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PrerequisiteError, StoreError } from '../../core/errors.ts';
+import { ensureStateDir } from '../config/state-dir.ts';
 import { tryFileLock } from './file-lock.ts';
 
 export interface StateLock {
@@ -15,8 +16,7 @@ export interface StateLock {
  * @throws PrerequisiteError `state_directory_unusable`; StoreError `state_locked`, naming the holder's process id
  */
 export async function lockStateDir(dir: string): Promise<StateLock> {
-  await makeDirectory(dir);
-  await requirePrivate(dir);
+  ensureStateDir(dir);
   const holder = join(dir, 'kernel.pid');
   const lock = tryLock(join(dir, 'kernel.lock'));
   if (lock === undefined) throw new StoreError('state_locked', `${dir} is owned by a running kernel, process ${await holderPid(holder)}`);
@@ -36,32 +36,11 @@ export async function lockStateDir(dir: string): Promise<StateLock> {
   };
 }
 
-async function makeDirectory(dir: string): Promise<void> {
-  try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    throw new PrerequisiteError('state_directory_unusable', `${dir} cannot be made`, { cause });
-  }
-}
-
 function tryLock(file: string): ReturnType<typeof tryFileLock> {
   try {
     return tryFileLock(file);
   } catch (cause) {
     throw new PrerequisiteError('state_directory_unusable', `${file} cannot be locked`, { cause });
-  }
-}
-
-async function requirePrivate(dir: string): Promise<void> {
-  const { mode, uid } = await stat(dir);
-  const uidNow = process.getuid?.();
-  if (uidNow !== undefined && uid !== uidNow) {
-    throw new PrerequisiteError('state_directory_unusable', `${dir} belongs to user id ${uid}, the kernel runs as ${uidNow}`);
-  }
-  if ((mode & 0o077) !== 0) {
-    throw new PrerequisiteError('state_directory_unusable', `${dir} is open to other users (mode ${(mode & 0o777).toString(8)})`, {
-      hint: `chmod 700 ${dir}`,
-    });
   }
 }
 
