@@ -35,11 +35,20 @@ export class ConfigError extends OutworkError<ConfigErrorCode> {}
 export type PrerequisiteErrorCode =
   | 'component_missing'
   | 'engine_unavailable'
+  /** The image of a sandbox is not what its sources make, and cannot be built here. */
+  | 'image_unusable'
+  /** An installer could not be fetched, or what came is not what was asked for. */
+  | 'download_failed'
+  | 'digest_mismatch'
   | 'sub_ids_missing'
   | 'user_namespaces_refused'
   | 'state_directory_unusable'
   | 'policy_tool_missing'
   | 'kernel_unreachable'
+  /** The kernel of the state directory is there and answers nothing. */
+  | 'kernel_unresponsive'
+  /** This process may open too few files, or the system has no more. */
+  | 'open_files_exhausted'
   | 'address_unavailable';
 /** Something this machine must have is not there; `hint` names the command. Exit code 3. */
 export class PrerequisiteError extends OutworkError<PrerequisiteErrorCode> {}
@@ -61,6 +70,10 @@ export type StoreErrorCode =
   | 'approval_expired'
   | 'approval_unusable'
   | 'disk_full'
+  /** The database is not one, or parts of it cannot be read. */
+  | 'store_damaged'
+  /** A newer version of this program has written the database. */
+  | 'schema_newer'
   | 'store_unavailable';
 /** A durable write was refused; nothing was changed. */
 export class StoreError extends OutworkError<StoreErrorCode> {}
@@ -85,6 +98,8 @@ export type CallErrorCode =
   | 'stale_fence'
   | 'nondeterministic'
   | 'effect_unknown'
+  /** The broker could not say what credential the call would be given; nothing was executed. */
+  | 'credential_unknown'
   | 'in_flight'
   | 'budget_exhausted'
   | 'permit_unknown'

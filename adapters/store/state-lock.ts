@@ -1,8 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PrerequisiteError, StoreError } from '../../core/errors.ts';
 import { ensureStateDir } from '../config/state-dir.ts';
 import { tryFileLock } from './file-lock.ts';
+import { holderFile, holderOf } from './state-holder.ts';
 
 export interface StateLock {
   /** Lets another kernel own the directory. Closing twice does nothing. */
@@ -17,12 +18,13 @@ export interface StateLock {
  */
 export async function lockStateDir(dir: string): Promise<StateLock> {
   ensureStateDir(dir);
-  const holder = join(dir, 'kernel.pid');
   const lock = tryLock(join(dir, 'kernel.lock'));
-  if (lock === undefined) throw new StoreError('state_locked', `${dir} is owned by a running kernel, process ${await holderPid(holder)}`);
+  if (lock === undefined) {
+    const { process: holder, hint } = holderOf(dir);
+    throw new StoreError('state_locked', `${dir} is owned by a running kernel, ${holder}`, { hint });
+  }
   try {
-    // Says who holds the lock, to a person only: the lock itself decides.
-    await writeFile(holder, `${process.pid}\n`, { mode: 0o600 });
+    await writeFile(holderFile(dir), `${process.pid}\n`, { mode: 0o600 });
   } catch (cause) {
     lock.release();
     throw new PrerequisiteError('state_directory_unusable', `${dir} cannot be written`, { cause });
@@ -41,13 +43,5 @@ function tryLock(file: string): ReturnType<typeof tryFileLock> {
     return tryFileLock(file);
   } catch (cause) {
     throw new PrerequisiteError('state_directory_unusable', `${file} cannot be locked`, { cause });
-  }
-}
-
-async function holderPid(file: string): Promise<string> {
-  try {
-    return (await readFile(file, 'utf8')).trim() || 'unknown';
-  } catch {
-    return 'unknown';
   }
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer as createHttpServer, request } from 'node:http';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -170,6 +172,55 @@ describe('the socket file', () => {
     await client.policyStatus();
     await server.close();
     expect(isUnreachable(await waiting)).toBe(true);
+  });
+});
+
+describe('a kernel that is silent', () => {
+  /** Accepts, reads and says nothing, as a stopped process does. */
+  async function mute(): Promise<{ path: string; close(): Promise<void> }> {
+    const held = new Set<Socket>();
+    const path = join(dir, 'mute.sock');
+    const listener = createServer((socket) => held.add(socket)).listen(path);
+    await once(listener, 'listening');
+    const close = async () => {
+      for (const socket of held) socket.destroy();
+      listener.close();
+      await once(listener, 'close');
+    };
+    return { path, close };
+  }
+
+  it('is given up with its socket, its process and what to do', async () => {
+    const { path, close } = await mute();
+    writeFileSync(join(dir, 'kernel.pid'), `${process.pid}\n`);
+    await expect(connectOperator(path, 50)).rejects.toMatchObject({
+      code: 'kernel_unresponsive',
+      message: expect.stringMatching(new RegExp(`${path}.*process ${process.pid}\\b`)),
+      hint: expect.stringContaining(`kill ${process.pid}`),
+    });
+    await close();
+  });
+
+  it('is given up in the middle of an operation too', async () => {
+    let silent = false;
+    const path = join(dir, 'later.sock');
+    const listener = createHttpServer((request, response) => {
+      if (!silent && request.method === 'GET') response.end('{}');
+    }).listen(path);
+    await once(listener, 'listening');
+    const other = await connectOperator(path, 50);
+    silent = true;
+    await expect(other?.eventsHead()).rejects.toMatchObject({ code: 'kernel_unresponsive' });
+    await other?.close();
+    listener.closeAllConnections();
+    listener.close();
+    await once(listener, 'close');
+  });
+
+  it('control: an operation takes as long as it likes while the kernel answers', async () => {
+    const patient = await connectOperator(socketPath, 20);
+    expect(await patient?.eventsChanged(1000, 300)).toBeNull();
+    await patient?.close();
   });
 });
 
