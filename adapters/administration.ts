@@ -4,7 +4,8 @@ import { PolicyError } from '../core/errors.ts';
 import type { KernelOperations } from '../core/kernel.ts';
 import { createOperations } from '../core/kernel-operations.ts';
 import { LiveRuns } from '../core/run/live-runs.ts';
-import { steadyClock } from '../core/seams/clock.ts';
+import { type Clock, steadyClock } from '../core/seams/clock.ts';
+import type { ImageStatus } from '../core/seams/sandbox-engine.ts';
 import { offlineControl } from './policy/offline-control.ts';
 import { offlineDecide } from './policy/offline-decide.ts';
 import { openSqliteStore } from './store/mikro-orm/store.ts';
@@ -31,6 +32,7 @@ export async function openAdministration(config: CompiledConfig): Promise<Admini
       ...{ store, clock, policy: { status }, live: new LiveRuns(), runsPerUser: config.runsPerUser },
       control: offlineControl(config, store, clock),
       decide: offlineDecide(config, store, clock),
+      image: (request) => buildImage(config, clock, request),
       wake: () => {},
     });
     let closing: Promise<void> | undefined;
@@ -43,4 +45,19 @@ export async function openAdministration(config: CompiledConfig): Promise<Admini
     await lock.release();
     throw error;
   }
+}
+
+/** Loaded only when asked for: every other command of this kind does without engine and guest. */
+async function buildImage(
+  { stateDir }: CompiledConfig,
+  clock: Clock,
+  request: { readonly force?: boolean | undefined },
+): Promise<ImageStatus> {
+  const [{ createBubblewrapEngine }, { ensureGuest }] = await Promise.all([
+    import('./sandbox/bubblewrap/engine.ts'),
+    import('../harnesses/guest/bundle.ts'),
+  ]);
+  const { file } = await ensureGuest();
+  const engine = createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock });
+  return engine.image(request);
 }

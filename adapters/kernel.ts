@@ -1,4 +1,5 @@
 import { tokenApprovals } from '../core/approval/operations.ts';
+import type { CeilingAccounts } from '../core/capability/ceilings.ts';
 import type { CompiledConfig } from '../core/config.ts';
 import { SandboxError, UsageError } from '../core/errors.ts';
 import type { Owner } from '../core/ids.ts';
@@ -11,6 +12,7 @@ import type { Store } from '../core/ports/store.ts';
 import type { Deliverer } from '../core/run/deliver.ts';
 import type { Scheduler } from '../core/run/scheduler.ts';
 import type { Clock } from '../core/seams/clock.ts';
+import type { Logger } from '../core/seams/logger.ts';
 import type { SandboxEngine } from '../core/seams/sandbox-engine.ts';
 import type { Membrane } from './membrane/channel.ts';
 import type { CountingGateway } from './model/counting-gateway.ts';
@@ -21,6 +23,7 @@ export interface KernelParts {
   readonly operations: KernelOperations;
   readonly store: Store & { readonly commits?: number };
   readonly clock: Clock;
+  readonly log: Logger;
   readonly policy: PolicyEngine;
   readonly membrane: Membrane;
   readonly engine: SandboxEngine;
@@ -28,6 +31,9 @@ export interface KernelParts {
   readonly scheduler: Scheduler;
   readonly deliverer: Deliverer;
   readonly model: CountingGateway;
+  /** Errors that no run can carry. */
+  readonly onError: (error: unknown) => void;
+  readonly accounts: CeilingAccounts;
   /** Why no sandbox can be made on this machine now; undefined when one can. */
   readonly engineFault: () => Promise<string | undefined>;
   /** Watches the log; ends before the store does. */
@@ -38,6 +44,8 @@ export interface KernelParts {
 
 /** A kernel in this process: the operations, and the life of what stands behind them. */
 export interface LocalKernel extends Kernel, Measurable, Servable {
+  /** The log it was given, with live secrets and what looks like a credential replaced: whoever serves this kernel logs through it. */
+  readonly log: Logger;
   /** OpenAPI 3.1 document of the membrane. */
   membraneDocument(): unknown;
 }
@@ -45,13 +53,17 @@ export interface LocalKernel extends Kernel, Measurable, Servable {
 export function createLocalKernel(parts: KernelParts): LocalKernel {
   let starting: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
+  let verifying: Promise<unknown> | undefined;
   // Timers of the kernel do not hold the process; a started kernel does.
   let alive: NodeJS.Timeout | undefined;
 
   const start = async (): Promise<void> => {
     await parts.follower?.start();
     await parts.engine.sweep();
+    // Beside the rest of the start: who needs a sandbox waits for it, and nobody else. What is wrong now may be mended before the first run.
+    verifying = parts.engine.image?.({}).catch(parts.onError);
     await parts.store.deliveries.sweep(parts.clock.now());
+    parts.accounts.restore(await parts.store.calls.spent(parts.accounts.windowStartMs));
     alive = setInterval(() => {}, 2 ** 30);
     parts.scheduler.start();
     parts.deliverer.kick();
@@ -61,6 +73,7 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
     await parts.scheduler[Symbol.asyncDispose]();
     await parts.deliverer[Symbol.asyncDispose]();
     await parts.sandboxes[Symbol.asyncDispose]();
+    await verifying;
     await parts.membrane.close();
     await parts.policy.close();
     await parts.follower?.close();
@@ -72,6 +85,7 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
   return {
     ...parts.operations,
     config: parts.config,
+    log: parts.log,
     start: () => (starting ??= start()),
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => (closing ??= close()),

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type ApprovalOperationsDeps, approvalOperations } from './approval/operations.ts';
 import { eventOf } from './capability/reply.ts';
-import { StoreError, UsageError } from './errors.ts';
+import { PrerequisiteError, StoreError, UsageError } from './errors.ts';
 import { NAME_PATTERN } from './ids.ts';
 import type { ApiCaller, KernelOperations, RunView } from './kernel.ts';
 import type { PolicyControl } from './policy/control.ts';
@@ -13,6 +13,7 @@ import { type Ahead, nextStep } from './run/next-step.ts';
 import { resolveRun } from './run/resolve.ts';
 import { ACTIVE_STATES, isTerminal, type Run } from './run/types.ts';
 import type { Clock } from './seams/clock.ts';
+import type { SandboxEngine } from './seams/sandbox-engine.ts';
 
 export interface OperationsDeps extends ApprovalOperationsDeps {
   readonly store: Store;
@@ -23,6 +24,8 @@ export interface OperationsDeps extends ApprovalOperationsDeps {
   readonly live: LiveRuns;
   /** Runs of one user at work at once; given, a queued run says when it waits for that. */
   readonly runsPerUser?: number;
+  /** Of the engine. */
+  readonly image?: SandboxEngine['image'] | undefined;
   /** There may be a run to claim. */
   readonly wake: () => void;
 }
@@ -143,6 +146,10 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
     },
     revokeTokens: async (user) => ({ revoked: await asUsage(store.users.revokeTokens({ ...user, nowMs: clock.now() })) }),
     disableUser: (user) => asUsage(store.users.setDisabled({ ...user, nowMs: clock.now() })),
+    async buildImage({ force }) {
+      if (deps.image === undefined) throw new PrerequisiteError('engine_unavailable', 'This engine builds no image');
+      return deps.image({ force });
+    },
     policyStatus: async () => deps.policy.status(),
     ...policyOperations(deps),
     ...approvalOperations(deps),

@@ -5,6 +5,7 @@ import type { PolicyOperations } from './policy/operations.ts';
 import type { PolicyStatus } from './policy/types.ts';
 import type { CallRow, DecisionRow, EventFilter, RunCount } from './ports/store.ts';
 import type { Attempt, Message, Origin, PlacementName, Role, Run, RunState, Thread, User } from './run/types.ts';
+import type { ImageStatus } from './seams/sandbox-engine.ts';
 
 export interface PostRequest {
   readonly tenant: string;
@@ -32,6 +33,11 @@ export interface RunView {
  * operator socket of the kernel that owns the state directory; both are this interface.
  */
 export interface KernelOperations extends PolicyOperations, ApprovalOperations {
+  /**
+   * Verifies what sandboxes are made of and builds it when it must be, or when `force` says so. Sandboxes that run keep theirs.
+   * @throws PrerequisiteError `image_unusable` `component_missing` `engine_unavailable`; SandboxError `disk_full`
+   */
+  buildImage(options: { readonly force: boolean }): Promise<ImageStatus>;
   /** @throws UsageError `not_found` (user, thread) */
   post(request: PostRequest): Promise<{ readonly thread: Thread; readonly message: Message; readonly run: Run }>;
   /** @throws UsageError `not_found` */

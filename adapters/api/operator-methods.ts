@@ -94,6 +94,7 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
     args: [shape({ tenant: NAME, name: NAME, disabled: { type: 'boolean' } }, ['tenant', 'name', 'disabled'])],
     required: 1,
   },
+  buildImage: { args: [shape({ force: { type: 'boolean' } }, ['force'])], required: 1 },
   policyStatus: { args: [], required: 0 },
   listApprovals: {
     args: [

@@ -3,6 +3,8 @@ import { stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
+import { INIT_SCRIPT, imagesDirOf } from '../sandbox/bubblewrap/engine.ts';
+import { checkImage } from '../sandbox/bubblewrap/image-store.ts';
 import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
 import { checkDocker } from './docker-check.ts';
@@ -15,6 +17,7 @@ export const COMPONENTS = [
   'bubblewrap',
   'limits',
   'guest',
+  'image',
   'policy',
   'state',
   'opa',
@@ -64,6 +67,18 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   async guest() {
     const { file, sha256 } = await ensureGuest();
     return [{ id: 'guest', ok: true, detail: `${file} (${sha256.slice(0, 12)})` }];
+  },
+  async image({ stateDir }) {
+    const { file } = await ensureGuest();
+    const sources = { guestBundle: file, initScript: INIT_SCRIPT, nodeBinary: process.execPath };
+    const { dir, source, faults } = await checkImage({ imagesDir: imagesDirOf(stateDir), ...sources });
+    const digest = source.slice(0, 12);
+    if (dir !== undefined) return [{ id: 'image', ok: true, detail: `${dir}: every part is as built (${digest})` }];
+    const wrong = faults.filter(({ why }) => why !== 'stale');
+    if (wrong.length === 0)
+      return [{ id: 'image', ok: true, detail: `not built yet from today's sources (${digest}); the next start does` }];
+    const detail = `not as it was built: ${wrong.map(({ part, why }) => `${part} ${why}`).join(', ')}; the next start builds it again`;
+    return [{ id: 'image', ok: false, warning: true, detail, fix: 'outwork sandbox image build' }];
   },
   async policy({ policyDir }) {
     const { digests } = await loadBundle(policyDir);

@@ -172,7 +172,22 @@ function addRows(program: Command, on: On): void {
       on(command, async (context) => (await import('./commands/events.ts')).eventsTail(context, options)),
     );
 
+  addSandboxes(program, on);
   addUsers(program, on);
+}
+
+function addSandboxes(program: Command, on: On): void {
+  program
+    .command('sandbox')
+    .description('sandboxes')
+    .command('image')
+    .description('what sandboxes are made of')
+    .command('build')
+    .description('verify the image, and build it when it is not exactly what its sources make')
+    .option('--force', 'build again what is up to date; sandboxes that run keep theirs')
+    .action((options, command: Command) =>
+      on(command, async (context) => (await import('./commands/sandbox-image.ts')).imageBuild(context, options)),
+    );
 }
 
 function addUsers(program: Command, on: On): void {

@@ -29,6 +29,25 @@ export interface SandboxHandle {
   usage(): Promise<{ readonly memoryBytes: number; readonly processes: number }>;
 }
 
+/** Why a part of an image that is there does not count. */
+export interface ImageFault {
+  readonly part: string;
+  readonly why: 'missing' | 'unlabelled' | 'stale' | 'damaged';
+}
+
+/** What the sandboxes of an engine are made of, and what became of it. */
+export interface ImageStatus {
+  readonly engine: EngineName;
+  /** Of all that it is built from. */
+  readonly digest: string;
+  /** False: what was there is exactly that. */
+  readonly built: boolean;
+  /** What was wrong with the image that was there; empty when there was none. */
+  readonly faults: readonly ImageFault[];
+  /** Images that no sandbox uses any more and that are gone now. */
+  readonly removed: number;
+}
+
 /**
  * What makes sandboxes.
  *
@@ -37,6 +56,7 @@ export interface SandboxHandle {
  * - N3 the guest starts with exactly the token on descriptor 3; a tool inherits descriptors 0, 1 and 2 only.
  * - N4 when the guest dies, every process of the sandbox ends, and `ended` resolves.
  * - N5 `sweep` ends what an earlier kernel of this state directory left.
+ * - N6 no sandbox starts from an image of which any part is missing, unlabelled, of other sources or damaged.
  */
 export interface SandboxEngine {
   readonly name: EngineName;
@@ -48,4 +68,10 @@ export interface SandboxEngine {
   grantSocket(socketPath: string, slice: number): Promise<void>;
   start(spec: SandboxSpec): Promise<SandboxHandle>;
   sweep(): Promise<void>;
+  /**
+   * Verifies the image and builds it when it is not exactly what its sources make, or when `force` says so. Sandboxes that run keep theirs.
+   *
+   * @throws PrerequisiteError `image_unusable` `component_missing`; SandboxError `disk_full`
+   */
+  image?(options: { readonly force?: boolean | undefined }): Promise<ImageStatus>;
 }

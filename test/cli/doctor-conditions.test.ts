@@ -44,7 +44,7 @@ function host(machine: Machine = {}): CheckedHost {
       if (text === undefined) throw Object.assign(new Error(file), { code: 'ENOENT' });
       return text;
     },
-    exists: async (file) => file.startsWith('/usr/bin/') && !(machine.missing ?? []).some((name) => file.endsWith(`/${name}`)),
+    isProgram: async (file) => file.startsWith('/usr/bin/') && !(machine.missing ?? []).some((name) => file.endsWith(`/${name}`)),
     async resolve(path) {
       if (['/', '/srv', '/srv/data', '/home', ...(machine.dirs ?? [])].includes(path)) return path;
       throw Object.assign(new Error(path), { code: 'ENOENT' });

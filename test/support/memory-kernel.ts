@@ -204,6 +204,7 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
     listApprovals: async () => [],
     showApproval: async (id) => Promise.reject(new UsageError('not_found', `no approval ${id}`)),
     answerApproval: async ({ approval }) => Promise.reject(new UsageError('not_found', `no approval ${approval}`)),
+    buildImage: async () => ({ engine: 'bubblewrap', digest: 'e'.repeat(64), built: false, faults: [], removed: 0 }),
     policyStatus: async () => ({ ready: true, digests: EMPTY_DIGESTS, loadedAtMs: 0, reloadFault: undefined }),
     async start() {
       state.started = true;

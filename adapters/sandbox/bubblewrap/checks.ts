@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, readFile, realpath } from 'node:fs/promises';
+import { access, constants, readFile, realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { PrerequisiteError } from '../../../core/errors.ts';
@@ -52,7 +52,8 @@ export interface CheckedHost {
   run(program: string, args: readonly string[]): Promise<string>;
   /** Text of a file. @throws when it cannot be read */
   read(file: string): Promise<string>;
-  exists(file: string): Promise<boolean>;
+  /** Whether this user may run it. */
+  isProgram(file: string): Promise<boolean>;
   /** As realpath(3). @throws with code `ENOENT` when nothing is there */
   resolve(path: string): Promise<string>;
 }
@@ -62,8 +63,8 @@ export const checkedHost = (): CheckedHost => ({
   subIds: { uids: '/etc/subuid', gids: '/etc/subgid' },
   run: async (program, args) => (await run(program, [...args], { env: HOST_ENV })).stdout,
   read: (file) => readFile(file, 'utf8'),
-  exists: (file) =>
-    access(file).then(
+  isProgram: (file) =>
+    access(file, constants.X_OK).then(
       () => true,
       () => false,
     ),
@@ -99,7 +100,7 @@ export async function ensureSubIds(
 
 async function checkProgram(host: CheckedHost, name: string, debian: string): Promise<Check> {
   for (const dir of HOST_ENV.PATH?.split(':') ?? []) {
-    if (await host.exists(`${dir}/${name}`)) return { id: `bubblewrap.${name}`, ok: true, detail: `${dir}/${name}` };
+    if (await host.isProgram(`${dir}/${name}`)) return { id: `bubblewrap.${name}`, ok: true, detail: `${dir}/${name}` };
   }
   return { id: `bubblewrap.${name}`, ok: false, detail: `${name} is not installed`, fix: `apt-get install ${debian}` };
 }

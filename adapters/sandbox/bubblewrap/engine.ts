@@ -2,18 +2,19 @@ import { rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SandboxLimits } from '../../../core/config.ts';
-import { OutworkError, SandboxError } from '../../../core/errors.ts';
 import { CAPACITY, SANDBOX_LIMITS } from '../../../core/limits.ts';
 import type { Clock } from '../../../core/seams/clock.ts';
+import type { Logger } from '../../../core/seams/logger.ts';
 import type { SandboxEngine, SandboxHandle, SandboxSpec } from '../../../core/seams/sandbox-engine.ts';
 import { openCgroups, type SandboxGroup } from '../cgroup/groups.ts';
 import { DiskGuard } from '../disk/guard.ts';
 import { measureRoots } from '../disk/measure.ts';
 import { spaceOf } from '../disk/space.ts';
 import { readSubIds, type Slice, sliceOf } from '../slices.ts';
+import { explainStart } from './explain-start.ts';
 import { sandboxHandle } from './handle.ts';
 import { prepareRoot, prepareSockets } from './host-dirs.ts';
-import { stageImage } from './image.ts';
+import { keepImage } from './image-keeper.ts';
 import { launch } from './launch.ts';
 import { giveTo } from './ownership.ts';
 import { planSandbox, type SandboxPlan } from './plan.ts';
@@ -36,17 +37,24 @@ export interface BubblewrapOptions {
   readonly startMs?: number;
   /** Default: `SANDBOX_LIMITS`. */
   readonly limits?: SandboxLimits;
+  /** Told when the image was not what it should be. */
+  readonly log?: Pick<Logger, 'info' | 'warn'>;
 }
 
 export interface BubblewrapEngine extends SandboxEngine {
   /** What `start` would run; makes the workspace and HOME roots when they are missing. */
   plan(spec: SandboxSpec): Promise<SandboxPlan>;
+  image: NonNullable<SandboxEngine['image']>;
   /** Looks at quota and reserve now, as a timer does every two seconds. */
   lookAtDisk(): Promise<void>;
 }
 
+/** Where the images of a state directory lie. */
+export const imagesDirOf = (stateDir: string): string => join(stateDir, 'image');
+
 const MiB = 1024 * 1024;
-const INIT_SCRIPT = fileURLToPath(new URL('../../../harnesses/guest/init.sh', import.meta.url));
+/** PID 1 of every sandbox. */
+export const INIT_SCRIPT = fileURLToPath(new URL('../../../harnesses/guest/init.sh', import.meta.url));
 
 /**
  * Sandboxes from Linux namespaces, without a daemon: unshare(1), newuidmap(1) and bubblewrap. Works for root and for an ordinary user;
@@ -60,7 +68,7 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
   const live = new Set<string>();
   // What is missing can be mended while the kernel runs, so a failure is not kept.
   const subIds = keepSuccess(() => readSubIds());
-  const image = keepSuccess(() => stageImage({ imagesDir: join(stateDir, 'image'), guestBundle, initScript, nodeBinary }));
+  const images = keepImage({ imagesDir: imagesDirOf(stateDir), guestBundle, initScript, nodeBinary, log: options.log });
   const cgroups = keepSuccess(() => openCgroups(limits, clock));
   const disk = new DiskGuard({
     clock,
@@ -72,7 +80,11 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
 
   const planFor = async (spec: SandboxSpec, mode: 'normal' | 'clean-up'): Promise<SandboxPlan> => {
     const owner = await slice(spec.slice);
-    const [staged] = await Promise.all([image(), prepareRoot(spec.workspaceDir, owner), prepareRoot(spec.homeDir, owner)]);
+    const [staged] = await Promise.all([
+      images.use(spec.generation),
+      prepareRoot(spec.workspaceDir, owner),
+      prepareRoot(spec.homeDir, owner),
+    ]);
     return planSandbox(spec, staged, owner, nodeBinary, {
       memoryMiB: limits.memoryMiB,
       process: await processLimits(limits, mode),
@@ -84,6 +96,7 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
     await rm(spec.socketDir, { recursive: true, force: true });
     await records.remove(spec.generation);
     live.delete(spec.generation);
+    await images.release(spec.generation);
   };
 
   const startIn = async (making: Promise<SandboxGroup>, spec: SandboxSpec): Promise<SandboxHandle> => {
@@ -97,8 +110,9 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
       launched,
       group,
       clock,
-      forget: async () => {
+      forget: async (how) => {
         unwatch();
+        if (how === 'by itself') images.suspect();
         await forget(spec, group.dirs);
       },
     });
@@ -144,10 +158,16 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
         live.delete(spec.generation);
         await making.catch(() => {});
         await groups.remove(groups.dirsOf(spec.generation));
-        if (error instanceof OutworkError) throw error;
-        throw new SandboxError('start_failed', 'the sandbox could not be prepared', { cause: error });
+        images.suspect();
+        try {
+          throw await explainStart(error, { stateDir, image: () => images.use(spec.generation) });
+        } finally {
+          await images.release(spec.generation);
+        }
       }
     },
+
+    image: async (request) => ({ engine: 'bubblewrap', ...(await images.renew(request)) }),
 
     lookAtDisk: () => disk.look(),
 

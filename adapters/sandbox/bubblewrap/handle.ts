@@ -19,7 +19,7 @@ export function sandboxHandle(options: {
   readonly launched: Launched;
   readonly group: SandboxGroup;
   readonly clock: Clock;
-  readonly forget: () => Promise<void>;
+  readonly forget: (how: 'stopped' | 'by itself') => Promise<void>;
 }): BubblewrapHandle {
   const { generation, launched, group, clock, forget } = options;
   let stopped: { reason: string; code?: 'disk_full' } | undefined;
@@ -33,7 +33,7 @@ export function sandboxHandle(options: {
     // Bubblewrap reaps the init, which the system lets die last; if something killed bubblewrap itself, the init is still dying.
     await untilGone(launched.init, clock);
     const { oomKills } = await group.counts();
-    await forget();
+    await forget(stopped === undefined ? 'by itself' : 'stopped');
     if (stopped !== undefined) return stopped;
     const how = signal === null ? `exit ${code}` : signal;
     const memory = oomKills === 0 ? '' : ` after ${oomKills} of its processes were ended for want of memory`;

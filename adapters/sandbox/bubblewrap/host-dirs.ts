@@ -1,6 +1,6 @@
 import { chmod, lstat, mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { SandboxError } from '../../../core/errors.ts';
+import { PrerequisiteError, SandboxError } from '../../../core/errors.ts';
 import { SAFETY } from '../../../core/limits.ts';
 import type { Slice } from '../slices.ts';
 import { giveTo } from './ownership.ts';
@@ -25,7 +25,8 @@ export async function prepareRoot(path: string, owner: Slice): Promise<void> {
 /**
  * Makes the directory of one generation's membrane socket: the slice's first group may enter it and nothing more.
  *
- * @throws SandboxError `start_failed`: not directly below `socketsDir`, too long for a socket, or used before
+ * @throws PrerequisiteError `state_directory_unusable`: too long for a socket; SandboxError `start_failed`: not directly below `socketsDir`, or
+ * used before
  */
 export async function prepareSockets(socketsDir: string, socketDir: string, owner: Slice): Promise<void> {
   if (dirname(resolve(socketDir)) !== socketsDir) {
@@ -33,7 +34,7 @@ export async function prepareSockets(socketsDir: string, socketDir: string, owne
   }
   const longest = Buffer.byteLength(join(socketDir, 'membrane.sock'));
   if (longest > SAFETY.socketPathBytes) {
-    throw new SandboxError('start_failed', `the socket path has ${longest} bytes; at most ${SAFETY.socketPathBytes} fit`, {
+    throw new PrerequisiteError('state_directory_unusable', `the socket path has ${longest} bytes; at most ${SAFETY.socketPathBytes} fit`, {
       hint: 'choose a shorter state directory',
     });
   }

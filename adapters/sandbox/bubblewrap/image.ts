@@ -1,4 +1,4 @@
-import { access, chmod, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import { digestOf, sha256Hex } from '../../../core/json.ts';
@@ -10,10 +10,25 @@ import { MOUNT_TABLE, MOUNT_TABLE_NAME, SECCOMP_NAME } from './stage.ts';
 /** What the engine itself puts into a sandbox: `/etc` and `/opt/outwork`, as directories of the state directory, read-only. */
 export interface Image {
   readonly digest: string;
-  /** Holds `etc`, `opt`, the table of the stage's mounts and the seccomp filter. */
+  /** Holds `etc`, `opt`, the table of the stage's mounts, the seccomp filter and the manifest. */
   readonly dir: string;
   /** Those of `HOST_ETC` that this host has; each has its mount point in `etc`. */
   readonly hostEtc: readonly string[];
+}
+
+/** What an image must consist of, made from its sources and not read from any image. */
+export interface ImageContent {
+  /** Digest of every part: the label that each of them carries. */
+  readonly source: string;
+  /** Paths below the image, directories before what lies in them. */
+  readonly parts: ReadonlyMap<string, Uint8Array | 'directory'>;
+  readonly hostEtc: readonly string[];
+}
+
+export interface ImageSources {
+  readonly guestBundle: string;
+  readonly initScript: string;
+  readonly nodeBinary: string;
 }
 
 /** Paths of the host's own `/etc` that programs below `/usr` point into; each is mounted read-only when the host has it. */
@@ -42,46 +57,38 @@ const ETC: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes the image below `imagesDir`, once per content: a directory is complete when it has its final name, and is never changed after.
+ * What the image of this machine and these sources must be. Reads the sources and nothing of any image.
  *
  * @throws PrerequisiteError `component_missing` when guest, init or Node cannot be read by another user; `engine_unavailable` on another
  * machine than x86_64 and arm64
  */
-export async function stageImage(options: {
-  readonly imagesDir: string;
-  readonly guestBundle: string;
-  readonly initScript: string;
-  readonly nodeBinary: string;
-}): Promise<Image> {
-  await checkNode(options.nodeBinary);
-  const [guest, init] = await Promise.all([readPart(options.guestBundle), readPart(options.initScript)]);
-  const hostEtc = await presentHostEtc();
-  const filter = seccompFilter(machineArch());
-  const parts = { guest: sha256Hex(guest), init: sha256Hex(init), seccomp: sha256Hex(filter) };
-  const digest = digestOf('bubblewrap-image', { ...parts, etc: ETC, hostEtc, table: MOUNT_TABLE });
-  const dir = join(options.imagesDir, digest.slice(0, 32));
-  const image = { digest, dir, hostEtc };
-  if (await exists(dir)) return image;
+export async function describeImage(sources: ImageSources): Promise<ImageContent> {
+  await checkNode(sources.nodeBinary);
+  const [guest, init, hostEtc] = await Promise.all([readPart(sources.guestBundle), readPart(sources.initScript), presentHostEtc()]);
+  const parts = new Map<string, Uint8Array | 'directory'>([
+    ['etc', 'directory'],
+    ['opt', 'directory'],
+    ...Object.entries(ETC).map(([name, text]): [string, Uint8Array] => [`etc/${name}`, Buffer.from(text)]),
+    ...hostEtc.flatMap(mountPoint),
+    [MOUNT_TABLE_NAME, Buffer.from(MOUNT_TABLE)],
+    [SECCOMP_NAME, seccompFilter(machineArch())],
+    ['opt/guest.cjs', guest],
+    ['opt/init.sh', init],
+    ['opt/node', Buffer.alloc(0)],
+  ]);
+  const digests = Object.fromEntries([...parts].map(([path, body]) => [path, partDigest(body)]));
+  return { source: digestOf('bubblewrap-image', { digests, hostEtc }), parts, hostEtc };
+}
 
-  await mkdir(options.imagesDir, { recursive: true, mode: 0o700 });
-  const draft = await mkdtemp(`${dir}.draft-`);
-  await chmod(draft, 0o755);
-  for (const name of ['etc', 'opt']) await makeDir(join(draft, name));
-  for (const [name, text] of Object.entries(ETC)) await makeFile(join(draft, 'etc', name), text);
-  for (const path of hostEtc) {
-    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) await makeDir(join(draft, 'etc', path.slice(0, at)));
-    if (!path.endsWith('/')) await makeFile(join(draft, 'etc', path), '');
-  }
-  await makeFile(join(draft, MOUNT_TABLE_NAME), MOUNT_TABLE);
-  await makeFile(join(draft, SECCOMP_NAME), filter);
-  await makeFile(join(draft, 'opt', 'guest.cjs'), guest);
-  await makeFile(join(draft, 'opt', 'init.sh'), init);
-  await makeFile(join(draft, 'opt', 'node'), '');
-  await rename(draft, dir).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
-    await rm(draft, { recursive: true, force: true });
-  });
-  return image;
+/** What the manifest says of a part. */
+export const partDigest = (body: Uint8Array | 'directory'): string => (body === 'directory' ? body : sha256Hex(body));
+
+/** The directories above a path of the host's `/etc`, and the directory or empty file that it is mounted on. */
+function mountPoint(path: string): [string, Uint8Array | 'directory'][] {
+  const made: [string, Uint8Array | 'directory'][] = [];
+  for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) made.push([`etc/${path.slice(0, at)}`, 'directory']);
+  if (!path.endsWith('/')) made.push([`etc/${path}`, Buffer.alloc(0)]);
+  return made;
 }
 
 function machineArch(): SeccompArch {
@@ -92,20 +99,8 @@ function machineArch(): SeccompArch {
 }
 
 async function presentHostEtc(): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (const path of HOST_ETC) if (await exists(join('/etc', path))) found.push(path);
-  return found;
-}
-
-// Modes are set again after creation, because the kernel's umask may be narrower than what the ids of a sandbox need.
-async function makeDir(path: string): Promise<void> {
-  await mkdir(path, { recursive: true });
-  await chmod(path, 0o755);
-}
-
-async function makeFile(path: string, body: string | Uint8Array): Promise<void> {
-  await writeFile(path, body);
-  await chmod(path, 0o444);
+  const present = await Promise.all(HOST_ETC.map((path) => exists(join('/etc', path))));
+  return HOST_ETC.filter((_, index) => present[index]);
 }
 
 async function readPart(path: string): Promise<Uint8Array> {
