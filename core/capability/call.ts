@@ -11,7 +11,7 @@ import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
 import { noteActors } from '../run/other-actors.ts';
 import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
-import type { Amounts } from './ceilings.ts';
+import { type Amounts, meteredOf } from './ceilings.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
 import { estimateOf, spentOn } from './estimate.ts';
 import { leakTermsOf, type Terms, termsOf } from './floor.ts';
@@ -52,10 +52,12 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   if (run === undefined || run.scope.fence !== scope.fence || run.signal.aborted)
     throw new CallError('stale_fence', 'This attempt is over');
   const bound = bindCall(deps, scope, request);
-  const reservation = deps.reservations.reserve(scope, estimateOf(bound.descriptor, bound.request.args));
+  const wish = estimateOf(bound.descriptor, bound.request.args);
+  const reservation = deps.reservations.reserve(scope, bound.request.key, wish);
+  let handedOver = false;
   try {
     const verdict = decideCall(deps, scope, bound, factsOf(deps, run));
-    const opened = await openAsDecided(deps, run, bound, verdict);
+    const opened = await openAsDecided(deps, run, bound, verdict, meteredOf(wish));
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
       if (bound.descriptor.name === 'message.post' || opened.reply.effect === 'parked') deps.onMessage();
@@ -63,12 +65,15 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
       reservation.release();
       return opened.reply;
     }
+    handedOver = true;
     const oomBefore = bound.descriptor.runsIn === 'command' ? countOom(run.seat.tools) : undefined;
     const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation, oomBefore });
     if (runsLocally(scope, bound)) return handOver(deps, bound, permit);
     return await execute(deps, run, bound, permit, onDelta);
   } catch (error) {
-    reservation.release();
+    // Of what has begun and tells no end, all that was reserved counts: a command that takes its sandbox with it gets nothing back.
+    if (handedOver) reservation.forfeit();
+    else reservation.release();
     throw error;
   }
 }
@@ -103,11 +108,17 @@ async function closingOf(
 }
 
 /** Opens the call as policy, or the person it asks for, decided. An approval that was lost between look and write is looked for again. */
-async function openAsDecided(deps: CallDeps, run: LiveRun, bound: BoundCall, verdict: Verdict): Promise<Awaited<ReturnType<typeof open>>> {
+async function openAsDecided(
+  deps: CallDeps,
+  run: LiveRun,
+  bound: BoundCall,
+  verdict: Verdict,
+  reserved: Amounts,
+): Promise<Awaited<ReturnType<typeof open>>> {
   const { scope } = run;
   const attempt = async () => {
     const fate = await fateOf(deps, run, bound, verdict, termsFor(deps, bound, verdict), deps.broker.liveSecrets(scope));
-    return open(deps, scope, bound, verdict, fate, await closingOf(deps, scope, bound, verdict, fate));
+    return open(deps, scope, bound, verdict, fate, reserved, await closingOf(deps, scope, bound, verdict, fate));
   };
   try {
     return await attempt();
@@ -137,6 +148,7 @@ async function open(
   bound: BoundCall,
   verdict: Verdict,
   fate: Fate,
+  reserved: Amounts,
   closing: OpenCall['closing'],
 ): Promise<{ row: CallRow; sealed: Sealed } | { reply: FinalReply }> {
   const { descriptor, request, argsDigest } = bound;
@@ -162,6 +174,7 @@ async function open(
     summary: evidenceLine(descriptor.summarize(request.args), secrets, SUMMARY_CHARACTERS),
     decision: { id, inputDigest, decision, ...loggedInput(deps, input, secrets) },
     ...writeOf(fate, sealed, closing),
+    reserved,
     event: eventOf(scope, told.type, { capability: descriptor.name, ...request.key, decision: id, ...told.data }),
     nowMs,
   });
@@ -230,18 +243,18 @@ export async function closePermit(deps: CallDeps, scope: CallScope, report: Perm
 /** Obligations, then the row's end and its event in one durable write. */
 async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools?: SandboxTools, forced?: 'unknown'): Promise<FinalReply> {
   const { scope, row } = permit;
-  let spent: Amounts = {};
   try {
     const secrets = deps.broker.liveSecrets(scope);
     const { leaks: found, outputBytes } = permit.terms;
     const rules = { capability: row.capability, secrets, leaks: found, outputBytes, keepControls: permit.keepControls };
     const { outcome, leaks } = keepOutcome(await toldOom(raw, permit.oomBefore, tools), rules);
-    spent = spentOn(row.capability, outcome, Math.min(deps.clock.now() - row.openedAtMs, permit.terms.reserveWallMs));
+    const spent = spentOn(row.capability, outcome, Math.min(deps.clock.now() - row.openedAtMs, permit.terms.reserveWallMs));
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
     const closed = await deps.store.calls.close(scope, {
       permit: permit.id,
       outcome,
       state,
+      spent: meteredOf(spent),
       event: eventOf(scope, state === 'done' ? 'call.completed' : 'call.unknown', {
         capability: row.capability,
         call_id: row.id,
@@ -250,14 +263,10 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
       }),
       nowMs: deps.clock.now(),
     });
-    return replyOf(closed, false);
-  } finally {
     permit.reservation.settle(spent);
+    return replyOf(closed, false);
+  } catch (error) {
+    permit.reservation.forfeit();
+    throw error;
   }
-}
-
-/** Drops what the kernel still holds in memory of a run that lost its seat. */
-export function forgetRun(deps: Pick<CallDeps, 'permits' | 'reservations'>, run: string): void {
-  deps.permits.drop(run);
-  deps.reservations.forget(run);
 }

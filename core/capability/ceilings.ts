@@ -12,13 +12,24 @@ export interface AccountScope {
   readonly thread: string;
 }
 
-/** A place in every account of a call. Both methods count once. */
+/** What was metered of one thread's calls, as a store has added it up. */
+export interface Spent extends AccountScope {
+  readonly amounts: Amounts;
+}
+
+/** A place in every account of a call. Of these methods the first counts, once. */
 export interface Hold {
   /** Books what was really used in place of what was reserved. */
   settle(spent: Amounts): void;
+  /** Books all that was reserved and is metered: nobody will ever tell what was used. */
+  forfeit(): void;
   /** Gives everything back that was not booked. */
   release(): void;
 }
+
+/** What of these amounts is metered: what counts beyond the end of a call, and is kept with it. */
+export const meteredOf = (amounts: Amounts): Amounts =>
+  Object.fromEntries(Object.entries(amounts).filter(([dimension, amount]) => isMetered(dimension as Dimension) && amount > 0));
 
 /** One account: what is held now, and what was used in the present window. */
 interface Account {
@@ -32,8 +43,9 @@ interface Account {
  * Ceilings on the accounts of the actual actor: tenant, then user, then thread; the first that is too small refuses. Reserved before
  * anything is allocated, all or nothing. No account is registered: one that is seen for the first time has the same ceilings as any other.
  *
- * `concurrency` and `processes` are held until a call ends. The others are metered: what is held and what was used since the window began
- * count together, and every account's window begins anew after `windowMs`. All of it is in memory, so a crash gives everything back.
+ * `concurrency` and `processes` are held until a call ends; a crash gives them back. The others are metered: what is held and what was used
+ * since the window began count together, and every account's window begins anew after `windowMs`. The books are in memory; what they say of
+ * the present window is in the ledger too (S18), and a kernel that starts reads it from there (`restore`).
  */
 export class CeilingAccounts {
   readonly #ceilings: Ceilings;
@@ -43,6 +55,21 @@ export class CeilingAccounts {
   constructor(ceilings: Ceilings, clock: Pick<Clock, 'now'>) {
     this.#ceilings = ceilings;
     this.#clock = clock;
+  }
+
+  /** When the present window began. */
+  get windowStartMs(): number {
+    return this.#window() * this.#ceilings.windowMs;
+  }
+
+  /** Books what an earlier kernel has left in the ledger of the present window: called once, before anything is reserved. */
+  restore(ledger: readonly Spent[]): void {
+    for (const { amounts, ...scope } of ledger) {
+      for (const [kind, account] of this.#accountsOf(scope)) {
+        if (Object.keys(this.#ceilings[kind]).some((dimension) => isMetered(dimension as Dimension)))
+          add(account.used, meteredOf(amounts), 1);
+      }
+    }
   }
 
   /** @throws CallError `budget_exhausted`, naming account and dimension; nothing is held then */
@@ -70,14 +97,12 @@ export class CeilingAccounts {
         this.#forget(account);
       }
     };
-    return {
-      release,
-      settle: (spent) => {
-        if (!held) return;
-        for (const [, account] of accounts) add(this.#present(account).used, spent, 1);
-        release();
-      },
+    const settle = (spent: Amounts) => {
+      if (!held) return;
+      for (const [, account] of accounts) add(this.#present(account).used, spent, 1);
+      release();
     };
+    return { release, settle, forfeit: () => settle(meteredOf(wish)) };
   }
 
   #check(kind: AccountKind, account: Account, wish: Amounts): void {

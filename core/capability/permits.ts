@@ -54,7 +54,7 @@ export class LocalPermits {
   drop(run: string): void {
     for (const permit of this.#open.values()) {
       if (permit.scope.run !== run) continue;
-      permit.reservation.release();
+      permit.reservation.forfeit();
       this.#open.delete(permit.id);
     }
   }

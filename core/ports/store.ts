@@ -1,4 +1,5 @@
 import type { Approval, NewApproval } from '../approval/types.ts';
+import type { Amounts, Spent } from '../capability/ceilings.ts';
 import type { CallKey, CapabilityName, EffectClass, Reason } from '../capability/types.ts';
 import type { KernelEvent, NewEvent } from '../events.ts';
 import type { Json } from '../json.ts';
@@ -42,6 +43,8 @@ import type { ApprovalStore } from './approval-store.ts';
  * - S11 a delivery is made with its message in one transaction, is sent by whoever turns it `prepared → sending` by compare-and-swap, and
  *   one that a dead kernel left `sending` becomes `unknown`: it is never sent again by itself.
  * - S12 to S17: `ApprovalStore`.
+ * - S18 what a call reserved is kept with its permit from `open` on, and replaced by what it spent in `close`. `spent` adds up, by thread and
+ *   actor, what was closed at `sinceMs` or later, and what never was and could have gone on until then: that counts in full.
  *
  * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `revokeTokens`
  * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
@@ -225,6 +228,8 @@ export interface OpenCall {
   readonly approval?: Pick<Approval, 'id' | 'fingerprint'>;
   /** A call whose whole effect is on the store: it is opened, closed `done` and takes effect in this one write, under its permit. */
   readonly closing?: Pick<CloseCall, 'outcome' | 'effect' | 'event'>;
+  /** With a permit: what it may spend at most of what is metered (S18). */
+  readonly reserved?: Amounts;
   readonly event: NewEvent;
   readonly nowMs: number;
 }
@@ -250,6 +255,8 @@ export interface CloseCall {
   readonly outcome: RecordedOutcome;
   readonly state: 'done' | 'unknown';
   readonly effect?: StoreEffect;
+  /** What it has spent of what is metered, in place of what was reserved (S18). */
+  readonly spent?: Amounts;
   readonly event: NewEvent;
   readonly nowMs: number;
 }
@@ -271,6 +278,8 @@ export interface CallStore {
   resolve(call: string, as: 'done' | 'not-done', event: NewEvent, nowMs: number): Promise<CallRow>;
   list(run: string): Promise<readonly CallRow[]>;
   decisions(run: string): Promise<readonly DecisionRow[]>;
+  /** S18. Lines in no order; several may tell of one thread and actor. */
+  spent(sinceMs: number): Promise<readonly Spent[]>;
 }
 
 export interface Checkpoint {

@@ -1,5 +1,4 @@
 import type { CallDeps } from '../capability/call.ts';
-import { forgetRun } from '../capability/call.ts';
 import { eventOf } from '../capability/reply.ts';
 import type { CallScope } from '../capability/types.ts';
 import type { CompiledConfig } from '../config.ts';
@@ -52,6 +51,8 @@ async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl):
     return await inSeat(deps, run, chosen, roles, control);
   } catch (error) {
     return endingOfError(error);
+  } finally {
+    deps.reservations.forget(run.id);
   }
 }
 
@@ -120,7 +121,7 @@ async function inSeat(
     // What still works for this attempt in the kernel, a loop or a model call, stops here.
     abort.abort();
     deps.live.remove(run.id);
-    forgetRun(deps, run.id);
+    deps.permits.drop(run.id);
     deps.tokens.revoke({ run: run.id, belowFence: run.fence + 1 });
     await seat.release(healthy);
   }

@@ -21,6 +21,10 @@ export async function prepareRedrive(deps: RunDeps, run: ClaimedRun): Promise<Ga
   }
   await deps.store.calls.judge({ run: run.id, fence: run.fence }, deps.clock.now());
   const rows = await deps.store.calls.list(run.id);
+  deps.reservations.resume(
+    run.id,
+    rows.map(({ key }) => key),
+  );
   const unknown = rows.find((row) => row.state === 'unknown');
   return unknown === undefined ? undefined : unknownGate(unknown);
 }

@@ -14,12 +14,13 @@ import {
   refOf,
   reply,
   settle,
+  spentOf,
   T0,
   visible,
 } from '../store/scene.ts';
 import type { Current } from './store.ts';
 
-/** S5 to S7: the effect ledger. */
+/** S5 to S7 and S18: the effect ledger. */
 export function callClauses(current: Current): void {
   test('S5 opening writes decision, row, permit and event together', async () => {
     const { store } = current;
@@ -129,6 +130,60 @@ export function callClauses(current: Current): void {
     await expect(open(store, ref, { key: { step: 1, call: 0 }, permit: 'p1' })).rejects.toMatchObject({ code: 'conflict' });
     await expect(open(store, ref, { key: { step: 1, call: 0 }, decision: 'd1' })).rejects.toMatchObject({ code: 'conflict' });
     expect(await visible(store)).toEqual(before);
+  });
+
+  test('S18 a call counts what it reserved until it is closed, then what it spent, from the time of its end', async () => {
+    const { store, world } = current;
+    const run = await claimedRun(store);
+    const ref = refOf(run);
+    const of = (dimension: string) => `acme ada ${run.thread} ${dimension}`;
+    await open(store, ref, { permit: 'p1', reserved: { wallMs: 120_000, outputBytes: 4096 }, deadlineMs: T0 + 60_000 });
+    await open(store, ref, { key: { step: 1, call: 0 }, permit: 'p2' });
+    const reserved = { [of('wallMs')]: 120_000, [of('outputBytes')]: 4096 };
+    expect(await spentOf(store, T0)).toEqual(reserved);
+    expect(await spentOf(store, T0 + 60_000)).toEqual(reserved);
+    // It could not go on after its deadline.
+    expect(await spentOf(store, T0 + 60_001)).toEqual({});
+    await close(store, ref, 'p1', { spent: { wallMs: 700 }, nowMs: T0 + 1000 });
+    await close(store, ref, 'p2', { spent: { tokens: 5 }, nowMs: T0 + 2000 });
+    const spent = { [of('wallMs')]: 700, [of('tokens')]: 5 };
+    expect(await spentOf(store, T0)).toEqual(spent);
+    expect(await spentOf(store, T0 + 1001)).toEqual({ [of('tokens')]: 5 });
+    expect(await spentOf(await world.reopen(), T0)).toEqual(spent);
+  });
+
+  test('S18 what an attempt left open counts in full, beside what the next one spends on the same call', async () => {
+    const { store } = current;
+    const run = await claimedRun(store);
+    const at = { reserved: { wallMs: 100 }, effectClass: 'pure' } as const;
+    await open(store, refOf(run), { ...at, permit: 'p1', deadlineMs: T0 + 90_000 });
+    await store.runs.expire(T0 + LEASE_MS, 3);
+    const next = refOf(await mustClaim(store, { nowMs: T0 + LEASE_MS }));
+    await store.calls.judge(next, T0 + LEASE_MS);
+    const nowMs = T0 + LEASE_MS;
+    await open(store, next, { ...at, permit: 'p2', nowMs });
+    await close(store, next, 'p2', { spent: { wallMs: 7 }, nowMs });
+    expect(await spentOf(store, nowMs)).toEqual({ [`acme ada ${run.thread} wallMs`]: 107 });
+    // A refused call spends nothing, whatever it would have reserved.
+    await open(store, next, { ...at, key: { step: 9, call: 0 }, outcome: { kind: 'denied', reasons: [] } });
+    // An end that tells no amount leaves what was reserved.
+    await open(store, next, { ...at, key: { step: 8, call: 0 }, permit: 'p3', nowMs });
+    await close(store, next, 'p3', { state: 'unknown', nowMs });
+    expect(await spentOf(store, nowMs)).toEqual({ [`acme ada ${run.thread} wallMs`]: 207 });
+  });
+
+  test('S18 every thread and actor has its own sum', async () => {
+    const { store } = current;
+    await addUser(store, 'ada');
+    await addUser(store, 'bo');
+    const wanted: Record<string, number> = {};
+    for (const [step, actor] of ['ada', 'ada', 'bo'].entries()) {
+      const { thread } = await post(store, { actor });
+      const ref = refOf(await mustClaim(store, { perUser: 9 }));
+      await open(store, ref, { permit: `p${step}`, reserved: { tokens: 10 ** step } });
+      wanted[`acme ${actor} ${thread.id} tokens`] = 10 ** step;
+    }
+    expect(await spentOf(store, T0)).toEqual(wanted);
   });
 
   test('S7 judge leaves nothing dispatched: once is unknown, the rest may run again, and old permits are void', async () => {

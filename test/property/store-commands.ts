@@ -84,6 +84,8 @@ const expire = command('expire', fc.nat({ max: 2 }), (budget, scene, store) => s
 
 const advance = command('advance', fc.constantFrom(1, 1000, 29_999, 30_000, 31_000, -5000, -600_000), async () => undefined);
 
+const amounts = fc.record({ wallMs: fc.nat(99), tokens: fc.nat(99) }, { requiredKeys: [] });
+
 const open = command(
   'open',
   fc.record({
@@ -93,8 +95,9 @@ const open = command(
     argsDigest: fc.constantFrom('a', 'a', 'a', 'b'),
     refuse: fc.nat({ max: 5 }),
     late: fc.nat({ max: 20 }),
+    reserved: amounts,
   }),
-  ({ at, key: of, effectClass: of2, argsDigest, refuse, late }, scene, store) => {
+  ({ at, key: of, effectClass: of2, argsDigest, refuse, late, reserved }, scene, store) => {
     const ref = scene.pick(scene.refs, at, NOWHERE);
     return store.calls.open(
       ref,
@@ -106,6 +109,7 @@ const open = command(
         decision: scene.fresh('dec'),
         nowMs: scene.nowMs,
         deadlineMs: scene.nowMs + (late === 0 ? -1 : 45_000),
+        reserved,
         ...(refuse === 0 ? { outcome: { kind: 'denied', reasons: [{ code: 'no', message: 'no' }] } } : {}),
       }),
     );
@@ -119,8 +123,9 @@ const close = command(
     by: fc.option(index, { freq: 2 }),
     state: fc.constantFrom('done', 'done', 'done', 'unknown'),
     effect: fc.constantFrom('none', 'message', 'message', 'checkpoint'),
+    spent: fc.option(amounts, { nil: undefined }),
   }),
-  ({ at, by, state, effect }, scene, store) => {
+  ({ at, by, state, effect, spent }, scene, store) => {
     const permit = scene.pick(scene.permits, at, { id: 'prm_none', ref: NOWHERE });
     const ref = by === null ? permit.ref : scene.pick(scene.refs, by, NOWHERE);
     const made =
@@ -135,6 +140,7 @@ const close = command(
       outcome: RESULT,
       event: event('call.completed', ref.run),
       nowMs: scene.nowMs,
+      ...(spent === undefined ? {} : { spent }),
       ...made,
     });
   },

@@ -94,7 +94,7 @@ function property(make: MakeWorld, weaken: Weakening, tally?: Tally, histories =
   });
 }
 
-test('the durable store does what the reference does, result by result and row by row (S1–S17)', async () => {
+test('the durable store does what the reference does, result by result and row by row (S1–S18)', async () => {
   const tally: Tally = { succeeded: 0, refused: new Map() };
   await fc.assert(
     property(sqliteWorld, (store) => store, tally),
@@ -146,6 +146,10 @@ const WEAKENINGS: Readonly<Record<string, Weakening>> = {
   'S7 once calls are judged as if they could run again': (store) => ({
     ...store,
     calls: { ...store.calls, open: (ref, call) => store.calls.open(ref, { ...call, effectClass: 'idempotent' }) },
+  }),
+  'S18 an end gives back nothing of what was reserved': (store) => ({
+    ...store,
+    calls: { ...store.calls, close: (ref, { spent: _, ...close }) => store.calls.close(ref, close) },
   }),
   'S11 a sweep puts nothing aside': (store) => ({ ...store, deliveries: { ...store.deliveries, sweep: async () => [] } }),
 };

@@ -25,7 +25,9 @@ function statements(): readonly { readonly name: string; readonly sql: string }[
 function scans(database: DatabaseSync, sql: string): readonly string[] {
   const places = Math.max(0, ...[...sql.matchAll(/\?(\d*)/g)].map(([, number], at) => (number === '' ? at + 1 : Number(number))));
   const steps = database.prepare(`explain query plan ${sql}`).all(...Array(places).fill(1)) as unknown as { detail: string }[];
-  const whole = steps.map(({ detail }) => detail).filter((detail) => /^SCAN (?!CONSTANT)/.test(detail) && !/USING .*INDEX/.test(detail));
+  const whole = steps
+    .map(({ detail }) => detail)
+    .filter((detail) => /^SCAN (?!CONSTANT)/.test(detail) && !/(?:USING .*|VIRTUAL TABLE )INDEX/.test(detail));
   return sql.includes('insert into threads') ? whole.filter((detail) => detail !== 'SCAN deliveries') : whole;
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Approval, NewApproval } from '../../core/approval/types.ts';
+import type { Amounts } from '../../core/capability/ceilings.ts';
 import type { CallKey, CapabilityName, EffectClass } from '../../core/capability/types.ts';
 import type { EventType, NewEvent } from '../../core/events.ts';
 import type { Decision } from '../../core/policy/types.ts';
@@ -75,6 +76,7 @@ export interface CallAt {
   readonly outcome?: RecordedOutcome;
   readonly ask?: NewApproval;
   readonly approval?: OpenCall['approval'];
+  readonly reserved?: Amounts;
   readonly nowMs?: number;
 }
 
@@ -105,6 +107,7 @@ export function callOf(ref: AttemptRef, at: CallAt = {}): OpenCall {
         ? { outcome }
         : { permit: { id: at.permit ?? fresh('prm'), deadlineMs: at.deadlineMs ?? nowMs + 60_000 } }),
     ...(approval === undefined ? {} : { approval }),
+    ...(at.reserved === undefined ? {} : { reserved: at.reserved }),
     event: event(ask !== undefined ? 'approval.requested' : outcome === undefined ? 'call.dispatched' : 'call.denied', ref.run),
     nowMs,
   };
@@ -116,14 +119,15 @@ export function close(
   store: Store,
   ref: AttemptRef,
   permit: string,
-  at: { state?: 'done' | 'unknown'; effect?: StoreEffect; outcome?: RecordedOutcome; nowMs?: number } = {},
+  at: { state?: 'done' | 'unknown'; effect?: StoreEffect; outcome?: RecordedOutcome; spent?: Amounts; nowMs?: number } = {},
 ) {
-  const { state = 'done', effect, outcome = RESULT, nowMs = T0 } = at;
+  const { state = 'done', effect, outcome = RESULT, spent, nowMs = T0 } = at;
   return store.calls.close(ref, {
     permit,
     outcome,
     state,
     ...(effect === undefined ? {} : { effect }),
+    ...(spent === undefined ? {} : { spent }),
     event: event(state === 'done' ? 'call.completed' : 'call.unknown', ref.run),
     nowMs,
   });
@@ -178,6 +182,18 @@ export const park = (store: Store, ref: AttemptRef, approval: string, nowMs = T0
     nowMs,
   });
 
+/** What is spent since then, added up by tenant, actor, thread and dimension. */
+export async function spentOf(store: Store, sinceMs: number): Promise<Readonly<Record<string, number>>> {
+  const sums: Record<string, number> = {};
+  for (const { tenant, user, thread, amounts } of await store.calls.spent(sinceMs)) {
+    for (const [dimension, amount] of Object.entries(amounts)) {
+      const name = [tenant, user, thread, dimension].join(' ');
+      sums[name] = (sums[name] ?? 0) + amount;
+    }
+  }
+  return sums;
+}
+
 /** All that can be seen of a store from outside, for "nothing was changed". */
 export async function visible(store: Store): Promise<unknown> {
   const users = await store.users.list();
@@ -199,6 +215,7 @@ export async function visible(store: Store): Promise<unknown> {
       })),
     ),
     approvals: await store.approvals.list({ limit: 1000 }),
+    spent: await spentOf(store, 0),
     deliveries: await store.deliveries.list({ limit: 1000 }),
     events: await store.events.read(0, {}, 10_000),
   };

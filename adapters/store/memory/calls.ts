@@ -24,7 +24,7 @@ export function memoryCalls(memory: Memory): CallStore {
     requireClosable(permit, close);
     const row = calls.find((one) => one.permit === close.permit && one.state === 'dispatched');
     if (row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
-    permits.set(close.permit, { ...permit, open: false });
+    permits.set(close.permit, { ...permit, open: false, ...(close.spent && { spent: close.spent, spentAtMs: close.nowMs }) });
     const closed = replace(calls, row, { ...row, state: close.state, outcome: copyOf(close.outcome), closedAtMs: close.nowMs });
     append(memory, close.event, close.nowMs);
     if (close.effect !== undefined) apply(memory, run, close.effect, close.nowMs);
@@ -61,7 +61,10 @@ export function memoryCalls(memory: Memory): CallStore {
       if (found === undefined) calls.push(row);
       else replace(calls, found, row);
       decisions.push(copyOf({ ...decision, run: ref.run, kind: 'call', capability, atMs: nowMs }));
-      if (permit !== undefined) permits.set(permit.id, { run: ref.run, open: true, deadlineMs: permit.deadlineMs });
+      if (permit !== undefined) {
+        const { id, deadlineMs } = permit;
+        permits.set(id, { run: ref.run, open: true, deadlineMs, spent: call.reserved ?? {}, spentAtMs: deadlineMs });
+      }
       if (call.ask !== undefined) return { kind: 'parked', row, approval: ask(memory, run, row, call.ask, call.event, nowMs) };
       append(memory, call.event, nowMs);
       if (call.approval !== undefined) consume(memory, call.approval.id, nowMs);
@@ -100,6 +103,14 @@ export function memoryCalls(memory: Memory): CallStore {
           : { state: 'prepared', outcome: undefined, permit: undefined, closedAtMs: undefined };
       append(memory, event, nowMs);
       return replace(calls, row, { ...row, ...ended });
+    },
+    async spent(sinceMs) {
+      return [...permits.values()]
+        .filter(({ spentAtMs }) => spentAtMs >= sinceMs)
+        .flatMap(({ run: id, spent }) => {
+          const run = memory.state.runs.get(id);
+          return run === undefined ? [] : [{ tenant: run.tenant, user: run.actor, thread: run.thread, amounts: spent }];
+        });
     },
     async list(run) {
       return calls.filter((row) => row.run === run).sort(byKey);

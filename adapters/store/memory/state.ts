@@ -1,4 +1,5 @@
 import type { Approval } from '../../../core/approval/types.ts';
+import type { Amounts } from '../../../core/capability/ceilings.ts';
 import { StoreError } from '../../../core/errors.ts';
 import type { KernelEvent, NewEvent } from '../../../core/events.ts';
 import type { IdKind } from '../../../core/ids.ts';
@@ -11,6 +12,9 @@ export interface HeldPermit {
   readonly run: string;
   readonly open: boolean;
   readonly deadlineMs: number;
+  /** S18: what counts, and until when. */
+  readonly spent: Amounts;
+  readonly spentAtMs: number;
 }
 
 /**

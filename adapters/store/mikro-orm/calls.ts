@@ -7,6 +7,7 @@ import { judgeCalls } from './judge-calls.ts';
 import { FIND_CALL, openCall } from './open-call.ts';
 import { resolveCall } from './resolve-call.ts';
 import { toCall, toDecision } from './rows.ts';
+import { spentSince } from './spent.ts';
 
 export function callStore(db: Database): CallStore {
   return {
@@ -19,6 +20,7 @@ export function callStore(db: Database): CallStore {
     close: (ref, close) => closeCall(db, ref, close),
     judge: (ref, nowMs) => judgeCalls(db, ref, nowMs),
     resolve: (call, as, event, nowMs) => resolveCall(db, call, as, event, nowMs),
+    spent: (sinceMs) => spentSince(db, sinceMs),
     async list(run) {
       if (!isStorable(run)) return [];
       return (await db.all<CallRecord>('select * from calls where run = ? order by step, call', [run])).map(toCall);

@@ -9,13 +9,14 @@ import { addDelivery } from './add-delivery.ts';
 import { appendEvent } from './append-event.ts';
 import { appendMessage } from './append-message.ts';
 import type { Database, Tx } from './database.ts';
-import type { CallRecord } from './entities.ts';
+import type { CallRecord, PermitRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
 import { toCall } from './rows.ts';
+import { spentColumns } from './spent.ts';
 
-const FIND_PERMIT = 'select state, deadline_ms, call from permits where id = ? and run = ?';
+const FIND_PERMIT = 'select * from permits where id = ? and run = ?';
 
-const CLOSE_PERMIT = "update permits set state = 'closed', closed_at_ms = ? where id = ? and state = 'claimed'";
+const CLOSE_PERMIT = "update permits set state = 'closed', closed_at_ms = ?, spent = ?, spent_at_ms = ? where id = ? and state = 'claimed'";
 
 const CLOSE_CALL = `
 update calls set state = ?, outcome = ?, closed_at_ms = ?
@@ -30,18 +31,19 @@ export async function closeCall(db: Database, ref: AttemptRef, close: CloseCall)
 
 /** The same inside a transaction that has checked the fence. */
 export async function closeHeld(db: Database, tx: Tx, run: Run, close: CloseCall): Promise<CallRow> {
-  const permit = await tx.get<{ state: string; deadline_ms: number; call: string }>(FIND_PERMIT, [close.permit, run.id]);
+  const permit = await tx.get<PermitRecord>(FIND_PERMIT, [close.permit, run.id]);
   if (permit === undefined) throw new StoreError('not_found', 'The run has no such permit');
   requireClosable({ open: permit.state === 'claimed', deadlineMs: permit.deadline_ms }, close);
-  const row = await closeRow(tx, permit.call, close);
+  const row = await closeRow(tx, permit, close);
   await appendEvent(db, tx, close.event, close.nowMs);
   if (close.effect !== undefined) await apply(db, tx, run, close.effect, close.nowMs);
   return row;
 }
 
-async function closeRow(tx: Tx, call: string, { permit, state, outcome, nowMs }: CloseCall): Promise<CallRow> {
-  const closed = await tx.run(CLOSE_PERMIT, [nowMs, permit]);
-  const row = await tx.get<CallRecord>(CLOSE_CALL, [state, JSON.stringify(outcome), nowMs, call, permit]);
+async function closeRow(tx: Tx, held: PermitRecord, { permit, state, outcome, spent, nowMs }: CloseCall): Promise<CallRow> {
+  const booked = spent === undefined ? [held.spent, held.spent_at_ms] : spentColumns(spent, nowMs);
+  const closed = await tx.run(CLOSE_PERMIT, [nowMs, ...booked, permit]);
+  const row = await tx.get<CallRecord>(CLOSE_CALL, [state, JSON.stringify(outcome), nowMs, held.call, permit]);
   if (closed !== 1 || row === undefined) throw new StoreError('conflict', 'The call is not open under this permit');
   return toCall(row);
 }

@@ -168,7 +168,11 @@ export const PermitEntity = defineEntity({
     deadline_ms: time(),
     claimed_at_ms: time(),
     closed_at_ms: time().nullable(),
+    /** Amounts by dimension, and until when they count (S18). */
+    spent: p.text().nullable(),
+    spent_at_ms: time().nullable(),
   },
+  indexes: [{ name: 'permits_spent', properties: ['spent_at_ms'], where: 'spent_at_ms is not null' }],
 });
 
 export const CheckpointEntity = defineEntity({
@@ -300,6 +304,7 @@ export type MessageRecord = InferEntity<typeof MessageEntity>;
 export type AttemptRecord = InferEntity<typeof AttemptEntity>;
 export type DecisionRecord = InferEntity<typeof DecisionEntity>;
 export type CallRecord = InferEntity<typeof CallEntity>;
+export type PermitRecord = InferEntity<typeof PermitEntity>;
 export type CheckpointRecord = InferEntity<typeof CheckpointEntity>;
 export type EventRecord = InferEntity<typeof EventEntity>;
 export type DeliveryRecord = InferEntity<typeof DeliveryEntity>;

@@ -10,10 +10,13 @@ import { addDecision } from './decisions.ts';
 import type { CallRecord } from './entities.ts';
 import { requireHeld } from './fence.ts';
 import { toCall } from './rows.ts';
+import { spentColumns } from './spent.ts';
 
 export const FIND_CALL = 'select * from calls where run = ? and step = ? and call = ?';
 
-const ADD_PERMIT = "insert into permits (id, run, fence, call, state, deadline_ms, claimed_at_ms) values (?, ?, ?, ?, 'claimed', ?, ?)";
+const ADD_PERMIT = `
+insert into permits (id, run, fence, call, state, deadline_ms, claimed_at_ms, spent, spent_at_ms)
+values (?, ?, ?, ?, 'claimed', ?, ?, ?, ?)`;
 
 /** A new row, or a `prepared` one handed over again: its id and its key stay. */
 const PUT_CALL = `
@@ -40,7 +43,8 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     const { decision, nowMs } = call;
     await addDecision(tx, { ...decision, run: ref.run, kind: 'call', capability: call.capability, atMs: nowMs });
     if (call.permit !== undefined) {
-      await tx.run(ADD_PERMIT, [call.permit.id, ref.run, ref.fence, row.id, call.permit.deadlineMs, nowMs]);
+      const { id, deadlineMs } = call.permit;
+      await tx.run(ADD_PERMIT, [id, ref.run, ref.fence, row.id, deadlineMs, nowMs, ...spentColumns(call.reserved, deadlineMs)]);
     }
     if (call.ask !== undefined) return { kind: 'parked', row, approval: await askFor(db, tx, run, row, { ...call, ask: call.ask }) };
     await appendEvent(db, tx, call.event, nowMs);
