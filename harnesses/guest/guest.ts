@@ -1,4 +1,4 @@
-import { readFileSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import type { ControlMessage } from '../../core/wire/protocol.ts';
 import { BackgroundCommands } from './background.ts';
 import { WireError } from './errors.ts';
@@ -9,6 +9,7 @@ import { GidPool } from './gid-pool.ts';
 import { HARNESSES } from './harnesses.ts';
 import { isSeeded, seedVersion } from './home.ts';
 import { createWire, isSocketGone, type Wire } from './http-wire.ts';
+import { GUEST_DIGEST } from './identity.ts';
 import { closeInherited, readToken } from './inherited.ts';
 import { ProcessTrees } from './process-trees.ts';
 import { Runs } from './runs.ts';
@@ -45,7 +46,9 @@ export async function runGuest(bundle: string): Promise<number> {
     return EXIT.unusable;
   }
   const wire = createWire(settings.socket);
-  const hello = helloWith(wire, token, bundle);
+  const hello = async () => {
+    await wire.post('hello', token, { wire: GUEST_WIRE_VERSION, guest: GUEST_DIGEST }, AbortSignal.timeout(HELLO_MS));
+  };
   const { runs, warm } = createRuns(settings, wire, token, bundle);
   return stayConnected({ wire, token, hello, runs, warm });
 }
@@ -91,15 +94,6 @@ async function prepareHome({ home, homeSeed, toolUid, helperGid }: GuestSettings
     child.once('error', reject);
     child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(said.trim() || `ended with ${signal ?? code}`))));
   });
-}
-
-/** Says hello, as often as it is asked to; the digest of the bundle is computed once. */
-function helloWith(wire: Wire, token: string, bundle: string): () => Promise<void> {
-  const { createHash } = process.getBuiltinModule('node:crypto');
-  const guest = createHash('sha256').update(readFileSync(bundle)).digest('hex');
-  return async () => {
-    await wire.post('hello', token, { wire: GUEST_WIRE_VERSION, guest }, AbortSignal.timeout(HELLO_MS));
-  };
 }
 
 interface Connection {

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import type { OperationName } from '../../core/wire/protocol.ts';
 import { WireError } from './errors.ts';
+import { HttpPool } from './http-pool.ts';
 import { LineSplitter } from './lines.ts';
 
 /** Together below the membrane's bound of connections a sandbox. The control stream takes one of the first for good. */
@@ -19,74 +19,85 @@ export interface Wire {
 
 /** Keep-alive over few connections: replies to the kernel never wait behind a model's answer. */
 export function createWire(socketPath: string): Wire {
-  const http = process.getBuiltinModule('node:http');
-  const agents = {
-    control: new http.Agent({ keepAlive: true, maxSockets: CONTROL_CONNECTIONS }),
-    call: new http.Agent({ keepAlive: true, maxSockets: CALL_CONNECTIONS }),
-  };
+  const control = new HttpPool(socketPath, CONTROL_CONNECTIONS);
+  const calls = new HttpPool(socketPath, CALL_CONNECTIONS);
 
-  const open = (
-    operation: OperationName,
-    token: string,
-    body: string | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<IncomingMessage> =>
+  /** One exchange. A success's body goes to `onData` as it comes; `onOpen` is told of one before. */
+  const exchange = ({ operation, token, body, signal, onOpen, onData }: Request): Promise<void> =>
     new Promise((resolve, reject) => {
-      const onControl = operation === 'hello' || operation === 'control' || operation === 'control.reply';
-      const headers: Record<string, string | number> = { authorization: `Bearer ${token}` };
-      if (body !== undefined) {
-        headers['content-type'] = 'application/json';
-        headers['content-length'] = Buffer.byteLength(body);
+      if (signal?.aborted) {
+        reject(givenUp(operation));
+        return;
       }
-      const request = http.request({
-        socketPath,
-        path: `/v1/${operation}`,
-        method: body === undefined ? 'GET' : 'POST',
-        headers,
-        agent: onControl ? agents.control : agents.call,
-        ...(signal === undefined ? {} : { signal }),
+      const refused: Buffer[] = [];
+      let status = 0;
+      const settled = (settle: () => void) => {
+        signal?.removeEventListener('abort', onAbort);
+        settle();
+      };
+      const pool = ON_CONTROL.has(operation) ? control : calls;
+      const giveUp = pool.send(requestText(operation, token, body), {
+        head: (given) => {
+          status = given;
+          if (status < 400) onOpen?.();
+        },
+        data: (chunk) => {
+          if (status < 400) onData(chunk);
+          else refused.push(chunk);
+        },
+        end: () => settled(status < 400 ? resolve : () => reject(refusal(operation, status, Buffer.concat(refused).toString('utf8')))),
+        failed: (error: Error & { code?: string }) => settled(() => reject(lost(operation, error))),
       });
-      request.on('response', resolve);
-      request.on('error', (error) => reject(lost(operation, error, signal)));
-      request.end(body);
+      function onAbort(): void {
+        giveUp();
+        settled(() => reject(givenUp(operation)));
+      }
+      signal?.addEventListener('abort', onAbort);
     });
 
-  const send = async (
-    operation: OperationName,
-    token: string,
-    body: string | undefined,
-    signal?: AbortSignal,
-  ): Promise<IncomingMessage> => {
-    const response = await open(operation, token, body, signal);
-    const status = response.statusCode ?? 0;
-    if (status < 400) return response;
-    throw refusal(operation, status, await read(operation, response, signal));
+  const lines = async (request: Omit<Request, 'onData'>, onLine: (value: unknown) => void): Promise<void> => {
+    const splitter = new LineSplitter((line) => onLine(JSON.parse(line)));
+    await exchange({ ...request, onData: (chunk) => splitter.push(chunk) });
+    splitter.end();
   };
 
   return {
     async post(operation, token, body, signal) {
-      const text = await read(operation, await send(operation, token, JSON.stringify(body), signal), signal);
+      const chunks: Buffer[] = [];
+      await exchange({ operation, token, body: JSON.stringify(body), signal, onData: (chunk) => chunks.push(chunk) });
+      const text = Buffer.concat(chunks).toString('utf8');
       return text === '' ? undefined : JSON.parse(text);
     },
-    async postStream(operation, token, body, onLine, signal) {
-      await readLines(operation, await send(operation, token, JSON.stringify(body), signal), onLine, signal);
-    },
-    async control(token, onOpen, onLine) {
-      const response = await send('control', token, undefined);
-      onOpen();
-      await readLines('control', response, onLine, undefined);
-    },
+    postStream: (operation, token, body, onLine, signal) => lines({ operation, token, body: JSON.stringify(body), signal }, onLine),
+    control: (token, onOpen, onLine) => lines({ operation: 'control', token, onOpen }, onLine),
   };
+}
+
+interface Request {
+  readonly operation: OperationName;
+  readonly token: string;
+  readonly body?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly onOpen?: () => void;
+  readonly onData: (chunk: Buffer) => void;
+}
+
+const ON_CONTROL: ReadonlySet<OperationName> = new Set(['hello', 'control', 'control.reply']);
+
+function requestText(operation: OperationName, token: string, body: string | undefined): string {
+  const head = `/v1/${operation} HTTP/1.1\r\nhost: kernel\r\nauthorization: Bearer ${token}\r\n`;
+  if (body === undefined) return `GET ${head}\r\n`;
+  return `POST ${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
 /** Whether the kernel's socket is gone for good: closed, or its directory removed. */
 export const isSocketGone = (error: unknown): boolean =>
   error instanceof WireError && error.status === 0 && /ENOENT|ECONNREFUSED/.test(error.message);
 
-const lost = (operation: string, error: Error & { code?: string }, signal: AbortSignal | undefined): WireError =>
-  signal?.aborted
-    ? new WireError(0, 'cancelled', `${operation} was given up`)
-    : new WireError(0, 'guest_lost', `${operation}: no answer of the kernel (${error.code ?? error.message})`);
+const givenUp = (operation: string): WireError => new WireError(0, 'cancelled', `${operation} was given up`);
+
+const lost = (operation: string, error: Error & { code?: string }): WireError =>
+  new WireError(0, 'guest_lost', `${operation}: no answer of the kernel (${error.code ?? error.message})`);
 
 function refusal(operation: string, status: number, text: string): WireError {
   try {
@@ -95,38 +106,4 @@ function refusal(operation: string, status: number, text: string): WireError {
   } catch {
     return new WireError(status, 'malformed', `${operation}: status ${status}`);
   }
-}
-
-function read(operation: string, response: IncomingMessage, signal: AbortSignal | undefined): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-    response.on('error', (error) => reject(lost(operation, error, signal)));
-  });
-}
-
-function readLines(
-  operation: string,
-  response: IncomingMessage,
-  onLine: (value: unknown) => void,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const lines = new LineSplitter((line) => onLine(JSON.parse(line)));
-    const guarded = (step: () => void) => {
-      try {
-        step();
-      } catch (error) {
-        reject(error);
-        response.destroy();
-      }
-    };
-    response.on('data', (chunk: Buffer) => guarded(() => lines.push(chunk)));
-    response.on('end', () => {
-      guarded(() => lines.end());
-      resolve();
-    });
-    response.on('error', (error) => reject(lost(operation, error, signal)));
-  });
 }
