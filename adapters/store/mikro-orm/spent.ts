@@ -6,7 +6,7 @@ import type { Bound, Database } from './database.ts';
 export const spentColumns = (amounts: Amounts | undefined, atMs: number): readonly [Bound, Bound] =>
   Object.keys(amounts ?? {}).length === 0 ? [undefined, undefined] : [JSON.stringify(amounts), atMs];
 
-/** 100,000 permits of one window are added up in 0.2 s, once, when a kernel starts. */
+/** Read once, when a kernel starts: 100,000 permits of one window, of 300,000 in all, take 0.25 s of CPU (2 cores, load 8). */
 const SUM_SPENT = `
 select runs.tenant, runs.actor, runs.thread, amounts.key as dimension, sum(amounts.value) as amount
 from permits join runs on runs.id = permits.run join json_each(permits.spent) as amounts
