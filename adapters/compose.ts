@@ -13,6 +13,7 @@ import type { KernelEvent, NewEvent } from '../core/events.ts';
 import { createOperations } from '../core/kernel-operations.ts';
 import { CEILINGS, SAFETY } from '../core/limits.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
+import type { Broker } from '../core/ports/broker.ts';
 import type { Placement } from '../core/ports/placement.ts';
 import type { Store } from '../core/ports/store.ts';
 import { Deliverer } from '../core/run/deliver.ts';
@@ -37,6 +38,7 @@ import { guestExecutor } from './executor/guest-executor.ts';
 import { hostLoopExecutor } from './executor/host-loop-executor.ts';
 import { createLocalKernel, type LocalKernel } from './kernel.ts';
 import { lineLogger } from './log/line-logger.ts';
+import { scrubbedLogger } from './log/scrubbed-logger.ts';
 import type { Membrane } from './membrane/channel.ts';
 import { createMembrane } from './membrane/server.ts';
 import { createRunTokens } from './membrane/tokens.ts';
@@ -58,7 +60,7 @@ export interface KernelOptions {
   readonly clock?: Clock;
   /** @internal Another guest bundle than our own; tests put a hostile one into the sandbox. */
   readonly guest?: { readonly file: string; readonly sha256: string };
-  /** Where the kernel says what no run can carry; default writes one line for each warning and error to standard error. */
+  /** Where the kernel says what no run can carry, secrets replaced; default writes one line for each warning and error to standard error. */
   readonly log?: Logger;
   /** Gets every event from the start on, once and in order. */
   readonly onEvent?: (event: KernelEvent) => void;
@@ -93,13 +95,15 @@ const T = {
  * @throws ConfigError, PrerequisiteError, PolicyError; StoreError `state_locked`. Nothing stays open then.
  */
 export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
-  const log = options.log ?? lineLogger((text) => process.stderr.write(text));
-  const onError = options.onError ?? ((error, run) => log.error({ run, err: error }, 'error outside a run'));
   const lock = await lockStateDir(config.stateDir);
   const undo: (() => Promise<void> | void)[] = [() => lock.release()];
   try {
+    const clock = options.clock ?? steadyClock();
+    const broker = (await adapterOf(options, 'broker')?.create({ clock })) ?? noSecrets;
+    const log = scrubbedLogger(options.log ?? lineLogger((text) => process.stderr.write(text)), () => broker.liveSecrets());
+    const onError = options.onError ?? ((error, run) => log.error({ run, err: error }, 'error outside a run'));
     const container = new Container();
-    await container.load(module(config, options, onError, undo));
+    await container.load(module(config, { ...options, clock, broker, log, onError }, undo));
     return await container.getAsync(T.kernel);
   } catch (error) {
     for (const step of undo.splice(0).reverse()) await step();
@@ -107,14 +111,13 @@ export async function createKernel(config: CompiledConfig, options: KernelOption
   }
 }
 
-function module(
-  config: CompiledConfig,
-  options: KernelOptions,
-  onError: NonNullable<KernelOptions['onError']>,
-  undo: (() => Promise<void> | void)[],
-) {
-  const given = <Port extends AdapterManifest['port']>(port: Port) =>
-    options.adapters?.find((adapter): adapter is Extract<AdapterManifest, { port: Port }> => adapter.port === port);
+const adapterOf = <Port extends AdapterManifest['port']>(options: KernelOptions, port: Port) =>
+  options.adapters?.find((adapter): adapter is Extract<AdapterManifest, { port: Port }> => adapter.port === port);
+
+type ModuleOptions = KernelOptions & Required<Pick<KernelOptions, 'clock' | 'log' | 'onError'>> & { readonly broker: Broker };
+
+function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Promise<void> | void)[]) {
+  const { broker, log, onError } = options;
   const kept = <Part>(part: Part, close: (part: Part) => Promise<void>): Part => {
     // A part that is ready only after another one has failed must not stay open.
     if (undo.length === 0) void close(part);
@@ -128,7 +131,7 @@ function module(
 
   return new ContainerModule((bind_) => {
     const bind = bind_.bind;
-    bind(T.clock).toConstantValue(options.clock ?? steadyClock());
+    bind(T.clock).toConstantValue(options.clock);
 
     bind(T.store)
       .toResolvedValue(async () => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db') }), (store) => store.close()), [])
@@ -152,13 +155,15 @@ function module(
     bind(T.model)
       .toResolvedValue(
         async (clock: Clock) =>
-          countingGateway((await given('model')?.create({ clock })) ?? (await createScriptedGateway({ scenario: config.model.scenario }))),
+          countingGateway(
+            (await adapterOf(options, 'model')?.create({ clock })) ?? (await createScriptedGateway({ scenario: config.model.scenario })),
+          ),
         [T.clock],
       )
       .inSingletonScope();
 
     bind(T.delivery)
-      .toResolvedValue(async (clock: Clock) => (await given('delivery')?.create({ clock })) ?? threadDelivery, [T.clock])
+      .toResolvedValue(async (clock: Clock) => (await adapterOf(options, 'delivery')?.create({ clock })) ?? threadDelivery, [T.clock])
       .inSingletonScope();
 
     bind(T.engine)
@@ -166,7 +171,14 @@ function module(
         async (clock: Clock) => {
           const { file } = options.guest ?? (await ensureGuest());
           if (config.profile === 'production') await requireLimits();
-          return createBubblewrapEngine({ stateDir, guestBundle: file, nodeBinary: process.execPath, clock, limits: config.limits });
+          return createBubblewrapEngine({
+            stateDir,
+            guestBundle: file,
+            nodeBinary: process.execPath,
+            clock,
+            limits: config.limits,
+            log: options.log,
+          });
         },
         [T.clock],
       )
@@ -179,7 +191,6 @@ function module(
     bind(T.calls)
       .toResolvedValue(
         (clock: Clock, store: Store, policy: PolicyEngine, model: CountingGateway, accounts: CeilingAccounts): CallDeps => {
-          const broker = noSecrets;
           const progress = new ProgressLog({
             events: store.events,
             clock,
@@ -318,6 +329,7 @@ function module(
         (store: SqliteStore, clock, policy, membrane, engine, sandboxes, scheduler, deliverer, model, accounts) =>
           createLocalKernel({
             config,
+            onError: (error) => onError(error, undefined),
             operations: createOperations({
               store,
               clock,
@@ -326,11 +338,13 @@ function module(
               decide: async (input) => policy.decide(input),
               logInput: config.policy.logInput ?? 'redacted',
               live,
+              image: engine.image,
               runsPerUser: config.runsPerUser,
               wake: () => wake(),
             }),
             store,
             clock,
+            log,
             policy,
             membrane,
             engine,

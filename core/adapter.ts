@@ -1,3 +1,4 @@
+import type { Broker } from './ports/broker.ts';
 import type { Clock } from './seams/clock.ts';
 import type { Delivery } from './seams/delivery.ts';
 import type { ModelGateway } from './seams/model-gateway.ts';
@@ -18,4 +19,4 @@ interface Manifest<Port extends string, Made> {
  * An adapter that code outside this package brings: `createKernel(config, { adapters: [mine] })`. It replaces the built-in one of its port.
  * The suites of `outwork/conformance` hold it to the port's clauses.
  */
-export type AdapterManifest = Manifest<'delivery', Delivery> | Manifest<'model', ModelGateway>;
+export type AdapterManifest = Manifest<'broker', Broker> | Manifest<'delivery', Delivery> | Manifest<'model', ModelGateway>;

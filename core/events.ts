@@ -25,6 +25,7 @@ export const EVENT_TYPES = {
   'call.denied': 'policy or floor refused a call; nothing was executed',
   'call.unknown': 'the end of a call is not known',
   'call.resolved': 'a person ended an unknown call',
+  'credential.missing': 'a call waits for a credential that its owner has not provided',
   'approval.requested': 'a call waits for a person to approve it',
   'approval.approved': 'a person approved a call; it may be carried out once',
   'approval.denied': 'a person denied a call',
@@ -40,9 +41,11 @@ export const EVENT_TYPES = {
   'delivery.failed': 'a reply surely did not reach its channel; it will be tried again',
   'delivery.unknown': 'whether a reply reached its channel is not known',
   'policy.loaded': 'rules or data were loaded',
+  'policy.first_loaded': 'rules or data that are not the shipped ones were the first of a state directory; looser answers are named',
   'policy.widened': 'a person let rules or data that allow more take effect',
   'policy.rolled_back': 'a person made earlier rules and data take effect again',
   'policy.reload_failed': 'rules or data were refused; the last good ones stay',
+  'policy.restored': 'rules and data on disk, refused before, are again those that run',
 } as const;
 
 export type EventType = keyof typeof EVENT_TYPES;

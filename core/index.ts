@@ -49,7 +49,7 @@ export type {
 export { CAPACITY, SAFETY } from './limits.ts';
 export type { Measurable, MeasureSnapshot, SandboxUsage } from './measure.ts';
 export type { Decision, Obligation, PolicyDigests, PolicyEngine, PolicyInput, PolicyStatus } from './policy/types.ts';
-export type { Broker } from './ports/broker.ts';
+export type { Broker, CallCredential, CredentialedCall } from './ports/broker.ts';
 export type { Egress } from './ports/egress.ts';
 export type { Executor, ExecutorTask } from './ports/executor.ts';
 export type { FileOperation, FileResult, Placement, SandboxTools, Seat, ToolCommand } from './ports/placement.ts';

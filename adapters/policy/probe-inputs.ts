@@ -31,20 +31,38 @@ const SEAT = { placement: 'host-loop-shell', engine: 'bubblewrap', wall: 'namesp
 
 function call(note: string, change: Readonly<Record<string, unknown>>): Probe {
   const facts = { calls_used: 0, calls_left: 1, wall_ms_left: 1, sandbox_origins: ['interactive'], other_actors: [], args_digest: '' };
-  return { note, input: { ...BASE, ...SEAT, ...facts, kind: 'call', caller: 'executor', ...change } };
+  const none = { credential: 'none', recipe: '' };
+  return { note, input: { ...BASE, ...SEAT, ...facts, ...none, kind: 'call', caller: 'executor', ...change } };
 }
 
-function command(argv: readonly string[], change: { env?: readonly string[]; sandbox_origins?: readonly string[] } = {}): Probe {
+interface CommandChange {
+  readonly env?: readonly string[];
+  readonly sandbox_origins?: readonly string[];
+  readonly credential?: 'present';
+  readonly recipe?: string;
+  readonly other_actors?: readonly string[];
+}
+
+function command(argv: readonly string[], change: CommandChange = {}): Probe {
   const { env = [], ...rest } = change;
   const args = { argv, argv_length: argv.length, cwd: '.', env, stdin_bytes: 0, background: false };
-  const note = `${argv.join(' ')}${env.length === 0 ? '' : ` with ${env.join(', ')}`}${rest.sandbox_origins === undefined ? '' : ' after a trigger'}`;
+  const note = `${argv.join(' ')}${env.length === 0 ? '' : ` with ${env.join(', ')}`}${circumstancesOf(rest)}`;
   return call(`shell.exec: ${note}`, { capability: 'shell.exec', effect_class: 'once', args, ...rest });
 }
+
+const circumstancesOf = ({ sandbox_origins, credential, other_actors = [] }: CommandChange): string =>
+  [
+    sandbox_origins === undefined ? '' : ' after a trigger',
+    credential === undefined ? '' : ' with a credential',
+    other_actors.length === 0 ? '' : ' beside text of others',
+  ].join('');
 
 function capabilityProbes(): Probe[] {
   const plain = CAPABILITIES.filter((name) => name !== 'shell.exec');
   return [
     command(['outwork-probe'], { sandbox_origins: ['interactive', 'trigger'] }),
+    command(['outwork-probe'], { credential: 'present', recipe: 'outwork-probe' }),
+    command(['outwork-probe'], { credential: 'present', recipe: 'outwork-probe', other_actors: ['other'] }),
     ...['executor', 'product', 'operator'].flatMap((caller) => [
       ...plain.map((capability) => call(`${capability} by ${caller}`, { capability, caller, effect_class: 'pure', args: {} })),
       call(`shell.exec by ${caller}`, { ...command(['outwork-probe']).input, caller }),

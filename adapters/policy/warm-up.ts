@@ -30,6 +30,8 @@ export function warmUpInputs(): readonly string[] {
     wallMsLeft: 1,
     sandboxOrigins: ['interactive'],
     otherActors: [],
+    credential: 'none',
+    recipe: '',
   });
   const commands = [
     ['git', 'log', '--oneline', '--since=1d', 'HEAD'],

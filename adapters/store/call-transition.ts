@@ -21,12 +21,13 @@ export function answerOf(row: CallRow, ref: AttemptRef, call: Pick<OpenCall, 'ar
 }
 
 /**
- * A call is opened with a permit (it is handed over), an outcome (it is refused) or an ask (it waits): with exactly one of them.
+ * A call is opened with a permit (it is handed over), an outcome (it is refused), an ask or a gate (it waits for a person, or for
+ * something else): with exactly one of them.
  * @throws StoreError `permit_expired`
  */
 export function requireOpenable(call: OpenCall): void {
-  if ([call.permit, call.outcome, call.ask].filter((way) => way !== undefined).length !== 1)
-    throw new TypeError('A call opens with a permit, with an outcome or with an ask');
+  if ([call.permit, call.outcome, call.ask, call.gate].filter((way) => way !== undefined).length !== 1)
+    throw new TypeError('A call opens with a permit, with an outcome, with an ask or with a gate');
   if (call.approval !== undefined && call.permit === undefined) throw new TypeError('An approval is used by a call that is handed over');
   if (call.permit !== undefined && call.nowMs > call.permit.deadlineMs) {
     throw new StoreError('permit_expired', 'The deadline of the permit has passed');
@@ -49,8 +50,8 @@ export function requireClosable(
 }
 
 /** The state of a row that has just been opened. */
-export const openedState = ({ permit, ask }: OpenCall): Exclude<CallState, 'unknown'> =>
-  permit !== undefined ? 'dispatched' : ask !== undefined ? 'prepared' : 'done';
+export const openedState = ({ permit, outcome }: OpenCall): Exclude<CallState, 'unknown'> =>
+  permit !== undefined ? 'dispatched' : outcome !== undefined ? 'done' : 'prepared';
 
 /** S7. */
 export const judgedState = (row: Pick<CallRow, 'effectClass'>): Extract<CallState, 'unknown' | 'prepared'> =>

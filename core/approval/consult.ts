@@ -148,10 +148,10 @@ function asked({ clock, capacity }: ConsultDeps, question: Question, { files, ke
   };
 }
 
-/** No credential is bound to a call and no host is granted to it in this version: the ceiling says so, and will say what a lease grants. */
-const ceilingOf = ({ scope, call }: Question, { outputBytes, reserveWallMs }: Terms): Ceiling => ({
+/** A recipe is bound to the call whole, and no host is granted to it in this version: the ceiling says so, and will say what a lease narrows. */
+const ceilingOf = ({ scope, call, verdict: { credential } }: Question, { outputBytes, reserveWallMs }: Terms): Ceiling => ({
   startedBy: call.descriptor.runsIn === 'command' && scope.placement !== 'host-loop-shell' ? 'executor' : 'kernel',
-  leases: [],
+  leases: credential.credential === 'present' ? [{ recipe: credential.recipe, operations: [] }] : [],
   hosts: [],
   outputBytes,
   wallMs: reserveWallMs,

@@ -81,7 +81,7 @@ function ceilingText({ startedBy, leases, hosts, wallMs, outputBytes }: Ceiling)
   const credentials =
     leases.length === 0
       ? 'no credential'
-      : `credentials ${leases.map(({ recipe, operations }) => `${recipe} (${operations.join(', ')})`).join(', ')}`;
+      : `credentials ${leases.map(({ recipe, operations }) => `${recipe} (${operations.join(', ') || 'whatever it allows'})`).join(', ')}`;
   const network = hosts.length === 0 ? 'no host outside its sandbox' : `the hosts ${hosts.join(', ')}`;
   const who = startedBy === 'kernel' ? 'the kernel starts exactly this' : 'the executor starts it';
   return `May use: ${visible(credentials)}, ${visible(network)}, ${Math.ceil(wallMs / 1000)} s, ${outputBytes} bytes of each output; ${who}.`;

@@ -17,7 +17,7 @@ export const LIVE_STATES: readonly ApprovalState[] = ['pending', 'approved'];
 export interface Ceiling {
   /** `kernel`: it starts exactly what is shown. `executor`: what is shown is the executor's own report. */
   readonly startedBy: 'kernel' | 'executor';
-  /** Credentials that are bound to the call, by recipe, and what each may be used for. */
+  /** Credentials that are bound to the call, by recipe, and what each may be used for; no operation means all that the recipe allows. */
   readonly leases: readonly { readonly recipe: string; readonly operations: readonly string[] }[];
   /** Hosts that may be reached. */
   readonly hosts: readonly string[];

@@ -3,6 +3,7 @@ import { digestOf, type Json, jsonFault } from '../json.ts';
 import { SAFETY } from '../limits.ts';
 import { CONTRACT_VERSION } from '../policy/contracts.ts';
 import type { CallPolicyInput, Decision, PolicyEngine, PolicyInput } from '../policy/types.ts';
+import type { CallCredential } from '../ports/broker.ts';
 import type { Clock } from '../seams/clock.ts';
 import { type CapabilityDescriptor, descriptorOf } from './descriptors.ts';
 import { obligationFault } from './floor.ts';
@@ -43,10 +44,13 @@ export interface Verdict {
   readonly decision: Decision;
   readonly inputDigest: string;
   readonly input: CallPolicyInput;
+  readonly credential: CallCredential;
 }
 
-/** What the kernel knows of a run beside its scope. */
-export type CallFacts = Pick<CallPolicyInput, 'callsUsed' | 'callsLeft' | 'sandboxOrigins' | 'otherActors'>;
+/** What the kernel knows of a run and of this call beside its scope. */
+export interface CallFacts extends Pick<CallPolicyInput, 'callsUsed' | 'callsLeft' | 'sandboxOrigins' | 'otherActors'> {
+  readonly credential: CallCredential;
+}
 
 /** Asks policy. Whatever the answer lacks becomes a deny with a reason. */
 export function decideCall(deps: AuthorizeDeps, scope: CallScope, call: BoundCall, facts: CallFacts): Verdict {
@@ -71,8 +75,10 @@ export function decideCall(deps: AuthorizeDeps, scope: CallScope, call: BoundCal
     callsLeft: facts.callsLeft,
     sandboxOrigins: facts.sandboxOrigins,
     otherActors: facts.otherActors,
+    credential: facts.credential.credential,
+    recipe: facts.credential.recipe,
   };
-  return { decision: settled(deps.policy.decide(input)), inputDigest: inputDigestOf(input), input };
+  return { decision: settled(deps.policy.decide(input)), inputDigest: inputDigestOf(input), input, credential: facts.credential };
 }
 
 /** Names a question: the same for equal questions, whatever is kept of them. */

@@ -3,7 +3,7 @@ import { CallError, StoreError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { Json } from '../json.ts';
 import { loggedInput } from '../policy/log.ts';
-import type { Broker } from '../ports/broker.ts';
+import type { Broker, CallCredential } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
 import type { SandboxTools } from '../ports/placement.ts';
 import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
@@ -42,7 +42,7 @@ const SUMMARY_CHARACTERS = 400;
 
 /**
  * The call pipeline, one path for every placement:
- * bound → fence → decide → [approved by a person, or park] → reserve → seal → ledger → dispatch → obligations → ledger → event.
+ * bound → fence → credential? → decide → [credential missing: park] → [approved by a person, or park] → reserve → seal → ledger → dispatch → obligations → ledger → event.
  * (Bounds of the socket and authentication come before it, in the membrane.)
  *
  * @throws CallError, StoreError `stale_fence`; the call has then not been executed, or its row stays `dispatched` for the next attempt
@@ -56,7 +56,7 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   const reservation = deps.reservations.reserve(scope, bound.request.key, wish);
   let handedOver = false;
   try {
-    const verdict = decideCall(deps, scope, bound, factsOf(deps, run));
+    const verdict = decideCall(deps, scope, bound, { ...factsOf(deps, run), credential: await credentialOf(deps, scope, bound) });
     const opened = await openAsDecided(deps, run, bound, verdict, meteredOf(wish));
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
@@ -79,12 +79,25 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
 }
 
 /** What policy is told of the run beside its scope. */
-const factsOf = ({ reservations, live }: CallDeps, { scope, otherActors = [] }: LiveRun): CallFacts => ({
+const factsOf = ({ reservations, live }: CallDeps, { scope, otherActors = [] }: LiveRun): Omit<CallFacts, 'credential'> => ({
   callsUsed: reservations.callsOf(scope.run),
   callsLeft: reservations.callsLeftOf(scope.run),
   sandboxOrigins: live.originsOf(scope.sandbox),
   otherActors,
 });
+
+/** @throws CallError `credential_unknown`, with nothing of the broker's own words: they are not the executor's to read */
+async function credentialOf(
+  { broker }: CallDeps,
+  { tenant, user }: CallScope,
+  { descriptor, request }: BoundCall,
+): Promise<CallCredential> {
+  try {
+    return await broker.credentialOf({ tenant, user }, { capability: descriptor.name, args: request.args });
+  } catch (cause) {
+    throw new CallError('credential_unknown', 'It is not known whether this call has its credential', { cause, retryable: true });
+  }
+}
 
 /** Commands of an executor that lives in the sandbox run there, by permit. */
 const runsLocally = (scope: CallScope, bound: BoundCall): boolean =>
@@ -128,9 +141,10 @@ async function openAsDecided(
   }
 }
 
-function termsFor(deps: CallDeps, { descriptor, request }: BoundCall, { decision }: Verdict): Terms {
+function termsFor(deps: CallDeps, { descriptor, request }: BoundCall, { decision, credential }: Verdict): Terms {
   const { outputBytes: asked } = (request.args ?? {}) as { outputBytes?: number };
-  return termsOf(descriptor, decision, asked, descriptor.permitMs(request.args), deps.capacity.outputDefaultBytes);
+  const permitMs = descriptor.permitMs(request.args);
+  return termsOf(descriptor, decision, asked, permitMs, deps.capacity.outputDefaultBytes, credential.credential);
 }
 
 interface Sealed {
@@ -187,6 +201,8 @@ async function open(
       return { reply: { effect: 'parked', gate: unknownGate(opened.row) } };
     case 'parked':
       return { reply: { effect: 'parked', gate: approvalGate(opened.approval) } };
+    case 'waiting':
+      return { reply: { effect: 'parked', gate: opened.gate } };
     case 'in_flight':
       throw new CallError('in_flight', 'This call is being carried out');
     case 'nondeterministic':

@@ -1,6 +1,6 @@
 import { DEFAULT_LEAK_TERMS, type LeakTerms } from '../leak/scrub.ts';
 import { CAPACITY, SAFETY } from '../limits.ts';
-import type { Decision, Obligation } from '../policy/types.ts';
+import type { CallPolicyInput, Decision, Obligation } from '../policy/types.ts';
 import type { CapabilityDescriptor } from './descriptors.ts';
 import type { EffectClass, Reason } from './types.ts';
 
@@ -16,10 +16,11 @@ const RANK: Readonly<Record<EffectClass, number>> = { pure: 0, idempotent: 1, on
 
 /**
  * The floor: redact, output limit, reserve and audit belong to every executing call. Obligations can tighten them, never remove them,
- * and only `shell.exec` may have its effect class lowered.
+ * and only `shell.exec` without a credential may have its effect class lowered: what a credential is used for cannot be told from argv.
  *
  * @param asked - the caller's own wish for the output limit, clamped to [1 KiB, 1 MiB]
  * @param defaultBytes - the output limit of a caller that wishes none
+ * @param credential - what the call would be given of secrets
  */
 export function termsOf(
   descriptor: CapabilityDescriptor,
@@ -27,16 +28,16 @@ export function termsOf(
   asked: number | undefined,
   permitMs: number,
   defaultBytes: number = CAPACITY.outputDefaultBytes,
+  credential: CallPolicyInput['credential'] = 'none',
 ): Terms {
+  const lowers = descriptor.runsIn === 'command' && credential === 'none';
   let outputBytes = clampOutput(asked ?? defaultBytes);
   let reserveWallMs = permitMs;
   let effectClass = descriptor.effectClass;
   for (const obligation of decision.obligations) {
     if (obligation.kind === 'output_limit') outputBytes = Math.max(SAFETY.outputFloorBytes, Math.min(outputBytes, obligation.bytes));
     else if (obligation.kind === 'reserve') reserveWallMs = Math.min(reserveWallMs, obligation.wallMs);
-    else if (obligation.kind === 'effect_class' && descriptor.runsIn === 'command' && RANK[obligation.class] < RANK[effectClass]) {
-      effectClass = obligation.class;
-    }
+    else if (obligation.kind === 'effect_class' && lowers && RANK[obligation.class] < RANK[effectClass]) effectClass = obligation.class;
   }
   return { outputBytes, reserveWallMs, effectClass, leaks: leakTermsOf(decision) };
 }

@@ -29,6 +29,12 @@ export const approvalGate = ({ id, capability }: Approval): Gate => ({
   reason: `A person has to approve this: ${capability}`,
 });
 
+export const credentialGate = ({ recipe, hint }: { readonly recipe: string; readonly hint: string }): Gate => ({
+  kind: 'credential',
+  ref: recipe,
+  reason: `A credential is missing: ${recipe}. ${hint}`,
+});
+
 /** An event of a run. */
 export const eventOf = (scope: Pick<CallScope, 'tenant' | 'thread' | 'run'>, type: NewEvent['type'], data: NewEvent['data']): NewEvent => ({
   type,

@@ -3,11 +3,12 @@ import type { Json } from '../json.ts';
 /**
  * The small part of JSON Schema that contracts are written in. One such object is the JSON schema of an input, its TypeScript type and the
  * list of what is shown to rules. Property names are camelCase here and snake_case in Rego; `regoName` is the one rule between them.
+ * `default` is what a question that was recorded before its field existed is read with.
  */
 export type Contract =
   | { readonly const: string | number }
-  | { readonly enum: readonly string[] }
-  | { readonly type: 'string' | 'boolean'; readonly description?: string; readonly pattern?: string }
+  | { readonly enum: readonly string[]; readonly description?: string; readonly default?: string }
+  | { readonly type: 'string' | 'boolean'; readonly description?: string; readonly pattern?: string; readonly default?: string }
   | { readonly type: 'integer'; readonly description?: string; readonly minimum?: number; readonly maximum?: number }
   | { readonly type: 'array'; readonly items: Contract; readonly description?: string }
   | ClosedContract
@@ -68,12 +69,14 @@ export function regoProjection(contract: Contract): (value: unknown) => unknown 
   if (contract.type !== 'object') return (value) => value;
   const fields = Object.entries(contract.properties).map(([name, inner]) => ({
     name,
+    absent: 'default' in inner ? inner.default : undefined,
     shown: regoName(name),
     project: regoProjection(inner),
   }));
   return (value) => {
     const shown: Record<string, unknown> = {};
-    for (const field of fields) shown[field.shown] = field.project((value as Readonly<Record<string, unknown>>)[field.name]);
+    for (const { name, absent, shown: under, project } of fields)
+      shown[under] = project((value as Readonly<Record<string, unknown>>)[name] ?? absent);
     return shown;
   };
 }

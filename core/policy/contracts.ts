@@ -1,4 +1,5 @@
 import { CAPABILITIES, type Caller, type EffectClass } from '../capability/types.ts';
+import type { CallCredential } from '../ports/broker.ts';
 import { type EngineName, type Origin, PLACEMENTS, type Role } from '../run/types.ts';
 import type { ClosedContract, Contract } from './contract.ts';
 
@@ -17,6 +18,7 @@ const ROLES = ['user', 'approver', 'operator', 'policy'] as const satisfies read
 const ORIGINS = ['interactive', 'trigger', 'operator'] as const satisfies readonly Origin[];
 const ENGINES = ['bubblewrap', 'docker'] as const satisfies readonly EngineName[];
 const CALLERS = ['executor', 'product', 'operator'] as const satisfies readonly Caller[];
+const CREDENTIALS = ['none', 'present', 'missing'] as const satisfies readonly CallCredential['credential'][];
 const EFFECT_CLASSES = ['pure', 'idempotent', 'once'] as const satisfies readonly EffectClass[];
 
 const person = closed({ user: text, roles: list({ enum: ROLES }) });
@@ -54,6 +56,12 @@ const call = {
       description: 'Origins of the runs that this sandbox has served since it was made, this run’s own among them.',
     },
     otherActors: { ...list(text), description: 'Users other than the actor whose text is in the thread this run reads.' },
+    credential: {
+      enum: CREDENTIALS,
+      default: 'none',
+      description: 'Whether the call has the credential that its recipe is for; without a recipe it needs none.',
+    },
+    recipe: { ...text, default: '', description: 'What the call is credentialed by; empty when no recipe is for it.' },
   }),
 } as const;
 
@@ -77,7 +85,7 @@ const egress = {
     permit: { type: 'string', description: 'Permit of the invocation that asks.' },
     scheme: { enum: ['http', 'https'] },
     method: { type: 'string', description: 'CONNECT for a tunnel whose requests are not seen.' },
-    host: { type: 'string', description: 'Canonical: lower case, no trailing dot, no port.' },
+    host: { type: 'string', description: 'Canonical: lower case, no trailing dot, no port; an IPv6 address without brackets.' },
     port: { type: 'integer', minimum: 1, maximum: 65535 },
     path: { type: 'string', description: 'The bytes that are sent upstream; empty for a tunnel.' },
     query: list(closed({ name: text, value: text })),
@@ -85,7 +93,7 @@ const egress = {
     operations: list(closed({ protocol: text, action: text, target: text })),
     operationsParsed: { type: 'boolean', description: 'False when the body could not be read as the protocol it claims.' },
     recipe: { type: 'string', description: 'Empty when no recipe names the host.' },
-    credential: { enum: ['none', 'present', 'missing'] },
+    credential: { enum: CREDENTIALS },
   }),
 } as const;
 

@@ -151,6 +151,8 @@ export interface RunStore {
   get(run: string): Promise<Run | undefined>;
   /** Newest first. */
   list(filter: { tenant?: string; thread?: string; actor?: string; states?: readonly RunState[]; limit: number }): Promise<readonly Run[]>;
+  /** Every run that is parked at a gate of this kind, oldest message first. */
+  parkedAt(gate: GateKind): Promise<readonly Run[]>;
   /** How many runs are in each state that is not an end, parked ones by gate. States without a run are left out. */
   unfinished(): Promise<readonly RunCount[]>;
   attempts(run: string): Promise<readonly Attempt[]>;
@@ -224,6 +226,8 @@ export interface OpenCall {
   readonly outcome?: RecordedOutcome;
   /** Set for a call that waits for a person: the row is written `prepared` (S12). */
   readonly ask?: NewApproval;
+  /** Set for a call that stops at a gate of another kind (a missing credential): the row is written `prepared`, and what was approved of it stays. */
+  readonly gate?: Gate;
   /** With a permit: what lets this call happen; consumed in this write (S14). */
   readonly approval?: Pick<Approval, 'id' | 'fingerprint'>;
   /** A call whose whole effect is on the store: it is opened, closed `done` and takes effect in this one write, under its permit. */
@@ -243,7 +247,9 @@ export type OpenResult =
   | { readonly kind: 'unknown' | 'in_flight'; readonly row: CallRow }
   | { readonly kind: 'nondeterministic'; readonly row: CallRow }
   /** The row is `prepared` and waits for this ask. */
-  | { readonly kind: 'parked'; readonly row: CallRow; readonly approval: Approval };
+  | { readonly kind: 'parked'; readonly row: CallRow; readonly approval: Approval }
+  /** The row is `prepared` and waits at the gate it was opened with. */
+  | { readonly kind: 'waiting'; readonly row: CallRow; readonly gate: Gate };
 
 /** An effect on the store itself, made in the same transaction as the row's end, so it can be neither lost nor doubled. */
 export type StoreEffect =

@@ -27,6 +27,7 @@ export function nextStep(run: Run, ahead: Ahead | undefined, nowMs: number): str
         return `a person says what became of ${run.gate.ref}: outwork runs resolve ${run.id} --as done|not-done|abort`;
       if (run.gate?.kind === 'approval')
         return `an approver answers ${run.gate.ref}: outwork approval show ${run.gate.ref}, then approve or deny`;
+      if (run.gate?.kind === 'credential') return `${run.actor} provides the credential ${run.gate.ref}; the run then goes on by itself`;
       return `waits at its ${run.gate?.kind} gate (${run.gate?.ref}) for a person to open it`;
     case 'completed':
     case 'cancelled':

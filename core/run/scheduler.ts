@@ -1,4 +1,5 @@
 import { StoreError } from '../errors.ts';
+import { openCredentialGates } from './credential-gates.ts';
 import { executeRun, type RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
 import type { ClaimedRun } from './types.ts';
@@ -15,7 +16,7 @@ export interface SchedulerDeps extends RunDeps {
 }
 
 /**
- * Claims runs while there is room, heartbeats what it holds, and sweeps expired leases. Wake-ups are hints; claims by polling are what counts.
+ * Claims runs while there is room, heartbeats what it holds, and sweeps: expired leases and approvals, gates whose credential has come. Wake-ups are hints; claims by polling are what counts.
  */
 export class Scheduler implements AsyncDisposable {
   readonly #deps: SchedulerDeps;
@@ -57,6 +58,7 @@ export class Scheduler implements AsyncDisposable {
           const { alone, holder, config, store } = this.#deps;
           await store.runs.expire(sweptAtMs, config.capacity.reclaims, alone ? holder : undefined);
           await store.approvals.expire(sweptAtMs);
+          await openCredentialGates(this.#deps, sweptAtMs);
         }
         if (await this.#claimOne()) continue;
       } catch (error) {

@@ -26,7 +26,7 @@ export const isTerminal = (state: RunState): boolean => TRANSITIONS[state].lengt
 
 export type GateKind = 'approval' | 'credential' | 'setup' | 'unknown' | 'resource';
 
-/** What a parked run waits for. `ref` names the row that a person ends (a call id for `unknown`). */
+/** What a parked run waits for. `ref` names what ends it: a call for `unknown`, an ask for `approval`, a recipe for `credential`. */
 export interface Gate {
   readonly kind: GateKind;
   readonly ref: string;

@@ -47,6 +47,7 @@ it('outwork/conformance exports suites', () => {
     'deliveryConformance',
     'egressConformance',
     'storeConformance',
+    'type BrokerWorld',
     'type MakeWorld',
     'type StoreWorld',
   ]);

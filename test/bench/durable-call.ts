@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compileArgumentChecks } from '../../adapters/argument-check.ts';
+import { noSecrets } from '../../adapters/broker/no-secrets.ts';
 import { openCommitFloor } from '../../adapters/compare/floor.ts';
 import { quantile, rounded } from '../../adapters/compare/quantile.ts';
 import { packageFolder } from '../../adapters/config.ts';
@@ -94,7 +95,7 @@ async function kernelParts(directory: string): Promise<{ deps: CallDeps; scope: 
     model: { generate: () => Promise.reject(new Error('no model here')) },
     permits: new LocalPermits(),
     reservations: new Reservations({ concurrentCalls: 4, callsPerRun: WARM_UP + CALLS }),
-    broker: { liveSecrets: () => [] },
+    broker: noSecrets,
     egress: { revoke: () => Promise.resolve(), openRequests: () => 0 },
     argumentFault: compileArgumentChecks(),
     onMessage: () => {},

@@ -1,17 +1,70 @@
 import { describe, expect, it } from 'vitest';
-import type { Broker } from '../../core/ports/broker.ts';
+import { NAME_PATTERN } from '../../core/ids.ts';
+import type { Broker, CredentialedCall } from '../../core/ports/broker.ts';
 import type { Egress } from '../../core/ports/egress.ts';
 import type { Delivery, DeliveryItem } from '../../core/seams/delivery.ts';
 
 const OWNER = { tenant: 'default', user: 'ada' };
 
-/** Clause B1 of the broker port. `leased` are the secrets the factory has leased to `OWNER` and to nobody else. */
-export function brokerConformance(name: string, make: () => Promise<{ broker: Broker; leased: readonly string[] }>): void {
+/** What a factory of brokers gives. `leased` are the secrets that it has leased to `OWNER` and to nobody else. */
+export interface BrokerWorld {
+  readonly broker: Broker;
+  readonly leased: readonly string[];
+  /** Calls of `OWNER`, where the adapter knows a recipe for any. */
+  readonly calls?: {
+    readonly present: CredentialedCall;
+    readonly missing: CredentialedCall;
+    /** Gives `OWNER` what the missing one needs. */
+    readonly provide: () => Promise<void>;
+  };
+}
+
+/** Clauses B1 to B3 of the broker port. */
+export function brokerConformance(name: string, make: () => Promise<BrokerWorld>): void {
+  const plain: CredentialedCall = { capability: 'thread.read', args: {} };
   describe(`broker ${name}`, () => {
     it('B1 gives every secret that is leased to the owner, and to no other', async () => {
       const { broker, leased } = await make();
       expect([...broker.liveSecrets(OWNER)].sort()).toEqual([...leased].sort());
       expect(broker.liveSecrets({ ...OWNER, user: 'bo' })).toEqual([]);
+      expect(broker.liveSecrets({ ...OWNER, tenant: 'other' })).toEqual([]);
+    });
+
+    it('B1 without an owner gives those of everybody', async () => {
+      const { broker, leased } = await make();
+      expect([...broker.liveSecrets()].sort()).toEqual([...leased].sort());
+    });
+
+    it('B2 a call without a recipe needs no credential; of a recipe nobody knows nothing is missing', async () => {
+      const { broker } = await make();
+      expect(await broker.credentialOf(OWNER, plain)).toEqual({ credential: 'none', recipe: '' });
+      expect(await broker.isMissing(OWNER, 'nobody-knows-this-recipe')).toBe(false);
+    });
+
+    it('B2 B3 says what is there and what is not, by owner, without a secret in its words', async () => {
+      const { broker, calls, leased } = await make();
+      if (calls === undefined) return;
+      const present = await broker.credentialOf(OWNER, calls.present);
+      const missing = await broker.credentialOf(OWNER, calls.missing);
+      expect([present.credential, missing.credential]).toEqual(['present', 'missing']);
+      for (const answer of [present, missing]) {
+        expect(answer.recipe).toMatch(NAME_PATTERN);
+        expect(leased.filter((secret) => JSON.stringify(answer).includes(secret))).toEqual([]);
+        expect(await broker.isMissing(OWNER, answer.recipe)).toBe(answer === missing);
+        // What one has, another has not.
+        expect(await broker.isMissing({ ...OWNER, user: 'bo' }, answer.recipe)).toBe(true);
+      }
+      expect(missing).toHaveProperty('hint', expect.stringMatching(/\S/));
+      expect((await broker.credentialOf({ ...OWNER, user: 'bo' }, calls.present)).credential).toBe('missing');
+    });
+
+    it('B3 a credential that has come is missing no more', async () => {
+      const { broker, calls } = await make();
+      if (calls === undefined) return;
+      const { recipe } = await broker.credentialOf(OWNER, calls.missing);
+      await calls.provide();
+      expect(await broker.isMissing(OWNER, recipe)).toBe(false);
+      expect(await broker.credentialOf(OWNER, calls.missing)).toEqual({ credential: 'present', recipe });
     });
   });
 }

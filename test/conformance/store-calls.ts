@@ -18,6 +18,7 @@ import {
   T0,
   visible,
 } from '../store/scene.ts';
+import { newAsk } from '../support/asked-approval.ts';
 import type { Current } from './store.ts';
 
 /** S5 to S7 and S18: the effect ledger. */
@@ -83,6 +84,33 @@ export function callClauses(current: Current): void {
     expect(denied).toMatchObject({ kind: 'recorded', row: { state: 'done', outcome, permit: undefined, closedAtMs: T0 } });
     expect((await open(store, ref)).kind).toBe('recorded');
     await expect(store.calls.open(ref, { ...callOf(ref, { key: { step: 1, call: 0 } }), outcome })).rejects.toThrow(TypeError);
+  });
+
+  test('S5 a call that waits at a gate is prepared, without a permit, and is opened again when it goes on', async () => {
+    const { store } = current;
+    const ref = refOf(await claimedRun(store));
+    const gate = { kind: 'credential', ref: 'github', reason: 'missing' } as const;
+    const waiting = await open(store, ref, { gate, decision: 'd1', nowMs: T0 + 5 });
+    expect(waiting).toMatchObject({ kind: 'waiting', gate, row: { state: 'prepared', permit: undefined, decision: 'd1' } });
+    expect((await store.events.read(0, { run: ref.run }, 100)).at(-1)?.type).toBe('credential.missing');
+    expect((await store.calls.decisions(ref.run)).map(({ id }) => id)).toEqual(['d1']);
+    expect((await open(store, ref, { argsDigest: 'other' })).kind).toBe('nondeterministic');
+    expect(await open(store, ref, { permit: 'p1' })).toMatchObject({ kind: 'opened', row: { id: waiting.row.id, state: 'dispatched' } });
+    const outcome = { kind: 'denied', reasons: [{ code: 'no', message: 'not allowed' }] } as const;
+    await expect(store.calls.open(ref, { ...callOf(ref, { key: { step: 1, call: 0 }, outcome }), gate })).rejects.toThrow(TypeError);
+  });
+
+  test('S17 an approval stays what it is while its call waits for a credential', async () => {
+    const { store } = current;
+    const ref = refOf(await claimedRun(store));
+    const asked = await open(store, ref, { ask: newAsk(T0) });
+    if (asked.kind !== 'parked') throw new Error(asked.kind);
+    await store.approvals.answer({ approval: asked.approval.id, to: 'approved', by: 'boss', decision: 'd9', nowMs: T0 });
+    await open(store, ref, { gate: { kind: 'credential', ref: 'github', reason: 'missing' } });
+    const { id, fingerprint } = asked.approval;
+    expect((await store.approvals.get(id))?.state).toBe('approved');
+    expect((await open(store, ref, { approval: { id, fingerprint } })).kind).toBe('opened');
+    expect((await store.approvals.get(id))?.state).toBe('consumed');
   });
 
   test('S6 a permit is closed once, by its own run, before its deadline', async () => {

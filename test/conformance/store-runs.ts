@@ -54,6 +54,30 @@ export function runClauses(current: Current): void {
     expect((await claim(store, { perUser: 3 }))?.id).toBe(runs[3]);
   });
 
+  test('runs that are parked at a gate of one kind are found, oldest first, and no others', async () => {
+    const { store } = current;
+    await addUser(store, 'ada');
+    const parked: string[] = [];
+    for (const kind of ['credential', 'unknown', 'credential', 'approval'] as const) {
+      await post(store);
+      const run = await mustClaim(store);
+      await store.runs.settle(refOf(run), {
+        to: 'parked',
+        gate: { kind, ref: 'github', reason: 'waits' },
+        outcome: 'parked',
+        event: event('run.parked', run.id),
+        nowMs: T0,
+      });
+      parked.push(run.id);
+    }
+    await post(store);
+    await mustClaim(store);
+    expect((await store.runs.parkedAt('credential')).map(({ id }) => id)).toEqual([parked[0], parked[2]]);
+    expect(await store.runs.parkedAt('resource')).toEqual([]);
+    await store.runs.move(parked[0] ?? '', { from: ['parked'], to: 'queued', event: event('run.woken', parked[0]), nowMs: T0 });
+    expect((await store.runs.parkedAt('credential')).map(({ id }) => id)).toEqual([parked[2]]);
+  });
+
   test('S1 a parked run holds its thread, and no room of its user', async () => {
     const { store } = current;
     await addUser(store, 'ada');

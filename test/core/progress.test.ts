@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { noSecrets } from '../../adapters/broker/no-secrets.ts';
 import type { Json } from '../../core/json.ts';
 import { ProgressLog } from '../../core/run/progress.ts';
 import { callWorld } from '../support/call-world.ts';
@@ -11,7 +12,7 @@ async function progressOf(...said: readonly (readonly Json[])[]): Promise<Json[]
   const log = new ProgressLog({
     events: store.events,
     clock,
-    broker: { liveSecrets: () => [SECRET] },
+    broker: { ...noSecrets, liveSecrets: () => [SECRET] },
     onError: (error) => errors.push(error),
   });
   for (const burst of said) {

@@ -5,7 +5,7 @@ import type { CallKey, CapabilityName, EffectClass } from '../../core/capability
 import type { EventType, NewEvent } from '../../core/events.ts';
 import type { Decision } from '../../core/policy/types.ts';
 import type { OpenCall, OpenResult, PostedMessage, RecordedOutcome, Store, StoreEffect } from '../../core/ports/store.ts';
-import type { AttemptRef, ClaimedRun } from '../../core/run/types.ts';
+import type { AttemptRef, ClaimedRun, Gate } from '../../core/run/types.ts';
 import { newAsk } from '../support/asked-approval.ts';
 
 /** What tests of a store say over and over, with everything that does not matter filled in. Time is the test's own number. */
@@ -75,6 +75,7 @@ export interface CallAt {
   readonly deadlineMs?: number;
   readonly outcome?: RecordedOutcome;
   readonly ask?: NewApproval;
+  readonly gate?: Gate;
   readonly approval?: OpenCall['approval'];
   readonly reserved?: Amounts;
   readonly nowMs?: number;
@@ -92,6 +93,7 @@ export function callOf(ref: AttemptRef, at: CallAt = {}): OpenCall {
     nowMs = T0,
     outcome,
     ask,
+    gate,
     approval,
   } = at;
   return {
@@ -103,12 +105,23 @@ export function callOf(ref: AttemptRef, at: CallAt = {}): OpenCall {
     decision: { id: at.decision ?? fresh('dec'), inputDigest: 'in-1', decision: ALLOW },
     ...(ask !== undefined
       ? { ask }
-      : outcome !== undefined
-        ? { outcome }
-        : { permit: { id: at.permit ?? fresh('prm'), deadlineMs: at.deadlineMs ?? nowMs + 60_000 } }),
+      : gate !== undefined
+        ? { gate }
+        : outcome !== undefined
+          ? { outcome }
+          : { permit: { id: at.permit ?? fresh('prm'), deadlineMs: at.deadlineMs ?? nowMs + 60_000 } }),
     ...(approval === undefined ? {} : { approval }),
     ...(at.reserved === undefined ? {} : { reserved: at.reserved }),
-    event: event(ask !== undefined ? 'approval.requested' : outcome === undefined ? 'call.dispatched' : 'call.denied', ref.run),
+    event: event(
+      ask !== undefined
+        ? 'approval.requested'
+        : gate !== undefined
+          ? 'credential.missing'
+          : outcome === undefined
+            ? 'call.dispatched'
+            : 'call.denied',
+      ref.run,
+    ),
     nowMs,
   };
 }

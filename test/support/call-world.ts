@@ -1,4 +1,5 @@
 import { compileArgumentChecks } from '../../adapters/argument-check.ts';
+import { noSecrets } from '../../adapters/broker/no-secrets.ts';
 import { createMemoryStore } from '../../adapters/store/memory/store.ts';
 import type { CallDeps } from '../../core/capability/call.ts';
 import { LocalPermits } from '../../core/capability/permits.ts';
@@ -6,6 +7,7 @@ import { Reservations } from '../../core/capability/reservations.ts';
 import type { CallScope, CommandOutcome } from '../../core/capability/types.ts';
 import { CAPACITY } from '../../core/limits.ts';
 import type { Decision, PolicyInput } from '../../core/policy/types.ts';
+import type { Broker } from '../../core/ports/broker.ts';
 import type { SandboxTools, Seat } from '../../core/ports/placement.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { type LiveRun, LiveRuns } from '../../core/run/live-runs.ts';
@@ -79,6 +81,7 @@ export interface WorldOptions {
   readonly tools?: Partial<SandboxTools>;
   readonly model?: ModelGateway;
   readonly secrets?: readonly string[];
+  readonly broker?: Partial<Broker>;
   readonly openRequests?: number;
 }
 
@@ -167,7 +170,7 @@ export async function callWorld(options: WorldOptions = {}): Promise<CallWorld> 
     live,
     permits: new LocalPermits(),
     reservations: new Reservations({ concurrentCalls: 4, callsPerRun: 50 }),
-    broker: { liveSecrets: () => options.secrets ?? [] },
+    broker: { ...noSecrets, liveSecrets: () => options.secrets ?? [], ...options.broker },
     egress: { revoke: () => Promise.resolve(), openRequests: () => options.openRequests ?? 0 },
     argumentFault: compileArgumentChecks(),
     onMessage: () => {},

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compileArgumentChecks } from '../../adapters/argument-check.ts';
+import { noSecrets } from '../../adapters/broker/no-secrets.ts';
 import { guestExecutor } from '../../adapters/executor/guest-executor.ts';
 import { hostLoopExecutor } from '../../adapters/executor/host-loop-executor.ts';
 import { createMembrane } from '../../adapters/membrane/server.ts';
@@ -53,7 +54,7 @@ export async function placementWorld(name: PlacementName, scenario: string): Pro
     model: await createScriptedGateway({ scenario }),
     permits: new LocalPermits(),
     reservations: new Reservations({ concurrentCalls: 8, callsPerRun: 100 }),
-    broker: { liveSecrets: () => [] },
+    broker: noSecrets,
     egress: { revoke: async () => {}, openRequests: () => 0 },
     argumentFault: compileArgumentChecks(),
     onMessage: () => {},

@@ -83,13 +83,13 @@ async function startService(config: CompiledConfig, log: Logger): Promise<Servic
     opened.defer(() => metrics.close());
     const onEvent: NonNullable<KernelOptions['onEvent']> = (event) => {
       metrics.onEvent(event);
-      logEvent(log, event);
+      logEvent(late.kernel?.log ?? log, event);
     };
     const kernel = opened.use(await openKernel(config, { clock, log, onEvent }));
     late.kernel = kernel;
     const socket = join(config.stateDir, OPERATOR_SOCKET);
     opened.use(await serveOperations(kernel, socket));
-    const api = opened.use(await serveApi({ kernel, config, version: packageVersion(), clock, log, metrics }));
+    const api = opened.use(await serveApi({ kernel, config, version: packageVersion(), clock, log: kernel.log, metrics }));
     await kernel.start();
     return { url: api.url, socket, drain: () => api.drain(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
   } catch (error) {

@@ -67,6 +67,7 @@ export function memoryCalls(memory: Memory): CallStore {
       }
       if (call.ask !== undefined) return { kind: 'parked', row, approval: ask(memory, run, row, call.ask, call.event, nowMs) };
       append(memory, call.event, nowMs);
+      if (call.gate !== undefined) return { kind: 'waiting', row, gate: call.gate };
       if (call.approval !== undefined) consume(memory, call.approval.id, nowMs);
       else if (found !== undefined) withdrawOthers(memory, row.id, nowMs);
       if (call.closing !== undefined && permit !== undefined) {

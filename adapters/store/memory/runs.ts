@@ -104,6 +104,9 @@ export function memoryRuns(memory: Memory): RunStore {
         .reverse()
         .slice(0, limit);
     },
+    async parkedAt(kind) {
+      return [...state.runs.values()].filter(({ state: now, gate }) => now === 'parked' && gate?.kind === kind);
+    },
     async unfinished() {
       const counts = new Map<string, RunCount>();
       for (const { state: now, gate } of state.runs.values()) {

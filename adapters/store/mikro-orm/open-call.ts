@@ -48,6 +48,7 @@ export async function openCall(db: Database, ref: AttemptRef, call: OpenCall): P
     }
     if (call.ask !== undefined) return { kind: 'parked', row, approval: await askFor(db, tx, run, row, { ...call, ask: call.ask }) };
     await appendEvent(db, tx, call.event, nowMs);
+    if (call.gate !== undefined) return { kind: 'waiting', row, gate: call.gate };
     if (used !== undefined) await consume(db, tx, used, nowMs);
     else if (found !== undefined) await withdrawFor(db, tx, row.id, nowMs);
     if (call.closing !== undefined && call.permit !== undefined) {

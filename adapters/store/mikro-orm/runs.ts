@@ -31,6 +31,11 @@ union all
 select state, json_extract(gate, '$.kind'), count(*) from runs indexed by runs_one_active_per_thread
 where state in ('running', 'parked', 'cancelling') and state = 'parked' group by 1, 2`;
 
+/** By the index of runs that hold their thread, however many have ended. */
+const PARKED_AT = `
+select * from runs indexed by runs_one_active_per_thread
+where state in ('running', 'parked', 'cancelling') and state = 'parked' and json_extract(gate, '$.kind') = ? order by +position`;
+
 export function runStore(db: Database): RunStore {
   return {
     claim: (claim) => claimRun(db, claim),
@@ -98,6 +103,9 @@ export function runStore(db: Database): RunStore {
         ...(states === undefined ? {} : { state: { $in: [...states] } }),
       };
       return (await db.find(RunEntity, where, { orderBy: { position: 'desc' }, limit })).map(toRun);
+    },
+    async parkedAt(gate) {
+      return (await db.all<RunRecord>(PARKED_AT, [gate])).map(toRun);
     },
     async unfinished() {
       return (await db.all<CountRecord>(UNFINISHED, [])).map(({ state, gate, count }) => ({ state, gate: gate ?? undefined, count }));

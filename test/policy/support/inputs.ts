@@ -27,6 +27,8 @@ export function callInput(change: Partial<CallPolicyInput> = {}): CallPolicyInpu
     wallMsLeft: 1_800_000,
     sandboxOrigins: ['interactive'],
     otherActors: [],
+    credential: 'none',
+    recipe: '',
     ...change,
   };
 }

@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { call, closePermit } from '../../core/capability/call.ts';
+import type { CallRequest } from '../../core/capability/types.ts';
+import type { CallPolicyInput, Obligation } from '../../core/policy/types.ts';
+import { openCredentialGates } from '../../core/run/credential-gates.ts';
+import { PLACEMENTS } from '../../core/run/types.ts';
+import { type CallWorld, callWorld, commandOutcome, decision, type WorldOptions } from '../support/call-world.ts';
+import { TestBroker } from '../support/test-broker.ts';
+
+const ADA = { tenant: 'default', user: 'ada' };
+const SECRET = 'a-secret-of-ada-0123456789';
+const LOWER: Obligation = { kind: 'effect_class', class: 'pure' };
+
+const gh = (step = 0): CallRequest => ({ key: { step, call: 2 }, capability: 'shell.exec', args: { argv: ['gh', 'pr', 'list'] } });
+const plain: CallRequest = { key: { step: 7, call: 2 }, capability: 'shell.exec', args: { argv: ['ls'] } };
+
+async function world(options: WorldOptions & { held?: boolean } = {}) {
+  const broker = new TestBroker({ gh: 'github' });
+  if (options.held === true) broker.provide(ADA, 'github', SECRET);
+  const made = await callWorld({
+    ...options,
+    broker: { credentialOf: broker.credentialOf.bind(broker), isMissing: broker.isMissing.bind(broker) },
+  });
+  return { ...made, broker };
+}
+const events = async ({ store, scope }: CallWorld) =>
+  (await store.events.read(0, { run: scope.run }, 100)).map(({ type, data }) => ({ type, data }));
+const inputs = ({ asked }: CallWorld) => asked.filter((input): input is CallPolicyInput => input.kind === 'call');
+
+describe('credential presence in the call pipeline', () => {
+  it('policy is told whether a call has its credential, and by which recipe', async () => {
+    const made = await world({ held: true });
+    await call(made.deps, made.scope, gh());
+    await call(made.deps, made.scope, plain);
+    made.broker.take(ADA, 'github');
+    await call(made.deps, made.scope, gh(1));
+    expect(inputs(made).map(({ credential, recipe }) => [credential, recipe])).toEqual([
+      ['present', 'github'],
+      ['none', ''],
+      ['missing', 'github'],
+    ]);
+    expect(JSON.stringify(made.asked)).not.toContain(SECRET);
+  });
+
+  it.each(PLACEMENTS)('a missing credential parks before anybody is asked, and nothing is executed (%s)', async (placement) => {
+    for (const effect of ['allow', 'ask'] as const) {
+      const made = await world({ placement, decide: () => decision({ effect }) });
+      const gate = { kind: 'credential', ref: 'github', reason: 'A credential is missing: github. outwork secret set github' };
+      expect(await call(made.deps, made.scope, gh())).toEqual({ effect: 'parked', gate });
+      expect(made.live.gate).toEqual(gate);
+      expect(made.executed).toEqual([]);
+      expect(await made.store.approvals.list({ limit: 9 })).toEqual([]);
+      expect(await made.store.calls.list(made.scope.run)).toMatchObject([{ state: 'prepared', permit: undefined }]);
+      expect((await events(made)).at(-1)).toMatchObject({
+        type: 'credential.missing',
+        data: { capability: 'shell.exec', recipe: 'github', hint: 'outwork secret set github', decision: expect.stringMatching(/^dec_/) },
+      });
+    }
+  });
+
+  it('a denied call tells nothing of credentials: reply, event and row are the same with one, and without', async () => {
+    const seen = await Promise.all(
+      [true, false].map(async (held) => {
+        const made = await world({ held, decide: () => decision({ effect: 'deny', reasons: [{ code: 'no', message: 'no' }] }) });
+        const reply = await call(made.deps, made.scope, gh());
+        expect(made.live.gate).toBeUndefined();
+        const [row] = await made.store.calls.list(made.scope.run);
+        const told = (await events(made)).slice(-1).map(({ type, data }) => ({ type, data: { ...data, decision: '' } }));
+        return { reply, outcome: row?.outcome, state: row?.state, told };
+      }),
+    );
+    expect(seen[0]).toEqual(seen[1]);
+    expect(seen[0]).toMatchObject({ reply: { effect: 'denied' }, told: [{ type: 'call.denied' }] });
+    expect(JSON.stringify(seen)).not.toContain('github');
+  });
+
+  it('with the credential there, the ask comes after it, and says by which recipe the call is credentialed', async () => {
+    const made = await world({ held: true, decide: () => decision({ effect: 'ask' }) });
+    expect(await call(made.deps, made.scope, gh())).toMatchObject({ effect: 'parked', gate: { kind: 'approval' } });
+    const [ask] = await made.store.approvals.list({ limit: 9 });
+    expect(ask?.ceiling.leases).toEqual([{ recipe: 'github', operations: [] }]);
+    expect(ask?.shown.text).toContain('credentials github (whatever it allows)');
+  });
+
+  it('an approval of the call without its credential does not count for the call with it', async () => {
+    const made = await world({ decide: () => decision({ effect: 'ask' }) });
+    const uncredentialed = { credential: 'none', recipe: '' } as const;
+    const deps = { ...made.deps, broker: { ...made.deps.broker, credentialOf: async () => uncredentialed } };
+    await call(deps, made.scope, gh());
+    const [ask] = await made.store.approvals.list({ limit: 9 });
+    await made.store.approvals.answer({ approval: ask?.id ?? '', to: 'approved', by: 'boss', decision: 'd', nowMs: made.clock.now() });
+    made.broker.provide(ADA, 'github', SECRET);
+    expect(await call(made.deps, made.scope, gh())).toMatchObject({ effect: 'parked', gate: { kind: 'approval' } });
+    expect(made.executed.filter((one) => 'argv' in (one as object))).toEqual([]);
+    // Control: the call it was given for goes on.
+    expect((await made.store.approvals.list({ limit: 9 })).map(({ state }) => state).sort()).toEqual(['pending', 'withdrawn']);
+  });
+
+  it('a credentialed call is never lowered from once, whatever policy says; without a credential it is', async () => {
+    const made = await world({ held: true, placement: 'persistent-per-user', decide: () => decision({ obligations: [LOWER] }) });
+    await call(made.deps, made.scope, gh());
+    await call(made.deps, made.scope, plain);
+    const classes = (await made.store.calls.list(made.scope.run)).map(({ effectClass }) => effectClass);
+    expect(classes).toEqual(['once', 'pure']);
+  });
+
+  it('a result that is recorded is replayed, whether or not the credential is still there', async () => {
+    const made = await world({ held: true, placement: 'persistent-per-user' });
+    const reply = await call(made.deps, made.scope, gh());
+    if (reply.effect !== 'permit') throw new Error(reply.effect);
+    await closePermit(made.deps, made.scope, { permit: reply.permit.id, outcome: commandOutcome({ stdout: 'listed' }) });
+    made.broker.take(ADA, 'github');
+    expect(await call(made.deps, made.scope, gh())).toMatchObject({ effect: 'done', replayed: true, result: { stdout: 'listed' } });
+  });
+
+  it('a broker that fails stops the call, and none of its words reach the executor', async () => {
+    const made = await world();
+    const deps = { ...made.deps, broker: { ...made.deps.broker, credentialOf: () => Promise.reject(new Error(`vault: ${SECRET}`)) } };
+    const thrown = await call(deps, made.scope, gh()).catch((error: unknown) => error as Error);
+    expect(thrown).toMatchObject({ code: 'credential_unknown', message: expect.not.stringContaining(SECRET) });
+    expect(made.executed).toEqual([]);
+    expect(made.asked).toEqual([]);
+  });
+
+  it('a secret in a hint is replaced like anywhere', async () => {
+    const made = await world({ secrets: [SECRET] });
+    const hinting = { credential: 'missing', recipe: 'github', hint: `not ${SECRET}` } as const;
+    const deps = { ...made.deps, broker: { ...made.deps.broker, credentialOf: async () => hinting } };
+    expect(await call(deps, made.scope, gh())).toMatchObject({ gate: { reason: expect.stringContaining('not [redacted]') } });
+    expect(JSON.stringify(await events(made))).not.toContain(SECRET);
+  });
+});
+
+describe('the gate of a missing credential', () => {
+  const parked = async () => {
+    const made = await world();
+    const reply = await call(made.deps, made.scope, gh());
+    if (reply.effect !== 'parked') throw new Error(reply.effect);
+    const { run, fence, tenant, thread } = made.scope;
+    const event = { type: 'run.parked', tenant, thread, run, data: {} } as const;
+    await made.store.runs.settle({ run, fence }, { to: 'parked', gate: reply.gate, event, outcome: 'parked', nowMs: made.clock.now() });
+    return made;
+  };
+  const state = async (made: CallWorld) => (await made.store.runs.get(made.scope.run))?.state;
+
+  it('stays shut while the credential is missing, also when another user has it', async () => {
+    const made = await parked();
+    made.broker.provide({ ...ADA, user: 'bo' }, 'github', SECRET);
+    await openCredentialGates(made.deps, made.clock.now());
+    expect(await state(made)).toBe('parked');
+  });
+
+  it('opens when the credential is there; the time it took is not the run’s', async () => {
+    const made = await parked();
+    const before = (await made.store.runs.get(made.scope.run))?.deadlineMs ?? 0;
+    made.clock.advance(60_000);
+    made.broker.provide(ADA, 'github', SECRET);
+    await openCredentialGates(made.deps, made.clock.now());
+    expect(await made.store.runs.get(made.scope.run)).toMatchObject({ state: 'queued', deadlineMs: before + 60_000 });
+    expect((await events(made)).at(-1)).toEqual({ type: 'run.woken', data: { gate: 'credential', recipe: 'github' } });
+  });
+
+  it('opens when nobody knows the recipe any more, and leaves other gates alone', async () => {
+    const made = await parked();
+    await openCredentialGates({ store: made.store, broker: new TestBroker() }, made.clock.now());
+    expect(await state(made)).toBe('queued');
+    const other = await callWorld({ decide: () => decision({ effect: 'ask' }) });
+    const asked = await call(other.deps, other.scope, plain);
+    if (asked.effect !== 'parked') throw new Error(asked.effect);
+    const { run, fence } = other.scope;
+    const event = { type: 'run.parked', run, data: {} } as const;
+    await other.store.runs.settle({ run, fence }, { to: 'parked', gate: asked.gate, event, outcome: 'parked', nowMs: other.clock.now() });
+    await openCredentialGates({ store: other.store, broker: new TestBroker() }, other.clock.now());
+    expect(await state(other)).toBe('parked');
+  });
+});
