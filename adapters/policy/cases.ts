@@ -34,7 +34,11 @@ const rowSchema = z.strictObject({
   settings: object.optional(),
   floor: z.boolean().optional(),
 });
-const fileSchema = z.strictObject({ bases: z.record(z.string(), object).optional(), cases: z.record(z.string(), z.array(rowSchema)) });
+const fileSchema = z.strictObject({
+  settings: object.optional(),
+  bases: z.record(z.string(), object).optional(),
+  cases: z.record(z.string(), z.array(rowSchema)),
+});
 
 /**
  * Reads every row below `<dir>/cases`, those of the site after those of the bundle; a folder that is not there has none.
@@ -45,11 +49,11 @@ export async function loadCases(dir: string, siteDir?: string, cache: FileCache 
   const site = siteDir === undefined ? [] : await readFolder(join(siteDir, 'cases'), cache);
   const files = [...(await readFolder(join(dir, 'cases'), cache)), ...site];
   const bases = Object.assign({}, ...files.map((file) => file.bases ?? {})) as Record<string, Record<string, unknown>>;
-  return files.flatMap(({ name, cases }) =>
+  return files.flatMap(({ name, settings, cases }) =>
     Object.entries(cases).flatMap(([kind, rows]) => {
       const base = bases[kind];
       if (base === undefined) throw malformed(name, `cases.${kind}: there is no base of this kind`);
-      return rows.map((row) => toCase(name, kind, base, row));
+      return rows.map((row) => toCase(name, kind, base, withSettings(row, settings)));
     }),
   );
 }
@@ -79,6 +83,11 @@ function parseFile(name: string, text: string): z.infer<typeof fileSchema> {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw malformed(name, `${issue?.path.join('.')}: ${issue?.message}`);
+}
+
+/** A row under the settings of its file; one of the floor stays without, for it must hold whatever the data says. */
+function withSettings(row: z.infer<typeof rowSchema>, settings: Record<string, unknown> | undefined): z.infer<typeof rowSchema> {
+  return settings === undefined || row.floor ? row : { ...row, settings: overlay(settings, row.settings ?? {}) };
 }
 
 function toCase(file: string, kind: string, base: Record<string, unknown>, row: z.infer<typeof rowSchema>): PolicyCase {

@@ -6,6 +6,7 @@ import { type Document, parseDocument } from 'yaml';
 import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
 import { FileCache } from './file-cache.ts';
+import { DATA_FORMATS } from './formats.ts';
 
 /** What rules read as `data.settings.<file name>`, and those of a site as `data.site_settings.<file name>`. */
 export interface Settings {
@@ -50,7 +51,8 @@ async function loadFile(dir: string, name: string, cache: FileCache): Promise<un
     readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'),
   ]);
   const key = join(dir, file);
-  const check = cache.get(`${key} schema`, schema, () => new Ajv({ strict: true, strictRequired: false }).compile(JSON.parse(schema)));
+  const options = { strict: true, strictRequired: false, formats: DATA_FORMATS };
+  const check = cache.get(`${key} schema`, schema, () => new Ajv(options).compile(JSON.parse(schema)));
   return cache.get(key, `${schema}\0${text}`, () => checkedValue(file, text, check));
 }
 

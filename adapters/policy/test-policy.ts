@@ -81,6 +81,9 @@ export async function checkPolicy(place: PolicyPlace): Promise<readonly GateResu
   });
 }
 
+/** The table is one test to OPA, and its own patience of five seconds a test is short on a machine that does other things too. */
+const PATIENCE = ['--timeout', '60s'];
+
 const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] = [
   [
     'format',
@@ -118,7 +121,7 @@ const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] =
   [
     'tests',
     async (bench) => {
-      const { stdout } = await bench.opaGate('test', '--fail-on-empty', '--format', 'json', ...bench.folders, ...bench.data);
+      const { stdout } = await bench.opaGate('test', ...PATIENCE, '--fail-on-empty', '--format', 'json', ...bench.folders, ...bench.data);
       bench.report.tests = (JSON.parse(stdout) as unknown[]).length;
       return `${bench.report.tests} passed`;
     },
@@ -126,7 +129,7 @@ const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] =
   [
     'coverage',
     async (bench) => {
-      const { stdout } = await bench.opaGate('test', '--coverage', '--format', 'json', ...bench.folders, ...bench.data);
+      const { stdout } = await bench.opaGate('test', ...PATIENCE, '--coverage', '--format', 'json', ...bench.folders, ...bench.data);
       bench.report.coverage = coverageOf(stdout);
       return `${bench.report.coverage} %`;
     },
@@ -177,7 +180,7 @@ export async function testServing(serving: ServingSnapshot, { dir, siteDir }: Po
   const opa = await findOpa().catch(() => undefined);
   if (opa === undefined) return;
   await withBench({ dir, siteDir }, async (bench) => {
-    await bench.opaGate('test', '--fail-on-empty', ...bench.folders, ...bench.data);
+    await bench.opaGate('test', ...PATIENCE, '--fail-on-empty', ...bench.folders, ...bench.data);
   });
 }
 

@@ -2,13 +2,16 @@
 # title: The decision
 # description: |
 #   One document per question of the kernel. deny beats ask, ask beats allow, and what no rule allows is denied. A kind of
-#   question is a folder below this one; it offers deny, ask, allow and obligations. `site` adds what the installation's own rules say.
+#   question is a folder below this one; it offers deny, ask, allow and obligations. `site` adds what the installation's own rules say. Only a call
+#   and a trigger can wait for a person.
 package outwork
 
 import data.outwork.approval
 import data.outwork.call
+import data.outwork.egress
 import data.outwork.placement
 import data.outwork.site
+import data.outwork.trigger
 
 # METADATA
 # title: What the kernel asks for
@@ -49,11 +52,26 @@ _deny contains reason if {
 	some reason in approval.deny
 }
 
+_deny contains reason if {
+	input.kind == "egress"
+	some reason in egress.deny
+}
+
+_deny contains reason if {
+	input.kind == "trigger"
+	some reason in trigger.deny
+}
+
 _deny contains reason if some reason in site.deny
 
 _ask contains reason if {
 	input.kind == "call"
 	some reason in call.ask
+}
+
+_ask contains reason if {
+	input.kind == "trigger"
+	some reason in trigger.ask
 }
 
 _ask contains reason if some reason in site.ask
@@ -71,6 +89,16 @@ _allow contains reason if {
 _allow contains reason if {
 	input.kind == "approval"
 	some reason in approval.allow
+}
+
+_allow contains reason if {
+	input.kind == "egress"
+	some reason in egress.allow
+}
+
+_allow contains reason if {
+	input.kind == "trigger"
+	some reason in trigger.allow
 }
 
 _obligations contains obligation if {

@@ -13,6 +13,12 @@ _settings := {
 	"effects": {"plain_env": [], "programs": {}},
 	"strictness": {"level": "strict"},
 	"placement": {"allowed": ["disposable-per-run"], "own_harnesses": [], "reviewed": []},
+	"egress": {
+		"hosts": {"example.com": [{"ports": [443], "schemes": ["https"], "methods": ["GET"], "paths": ["/**"]}]},
+		"addresses": {},
+		"denied": {},
+	},
+	"trigger": {"allowed": {"create": ["product"]}, "ask": ["webhook"], "denied": []},
 }
 
 _shell(argv) := {
@@ -104,6 +110,60 @@ test_fail_approval_of_ones_own if {
 	decision := outwork.decision with input as question with data.settings as _settings
 	decision.effect == "deny"
 	_codes(decision) == {"self_approval"}
+}
+
+_request(host) := {
+	"kind": "egress",
+	"scope": {"tenant": "acme", "user": "ada"},
+	"scheme": "https",
+	"method": "GET",
+	"host": host,
+	"port": 443,
+	"path": "/",
+	"headers": [],
+	"recipe": "",
+	"credential": "none",
+}
+
+test_success_egress if {
+	decision := outwork.decision with input as _request("example.com") with data.settings as _settings
+	decision.effect == "allow"
+	_codes(decision) == {"request_listed"}
+}
+
+test_fail_egress if {
+	decision := outwork.decision with input as _request("example.org") with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"host_not_listed"}
+}
+
+test_fail_egress_never_asks if {
+	decision := outwork.decision with input as _request("example.com") with data.settings as _settings
+		with data.site as {"egress": {"ask": [{"code": "look_first", "message": "Look first."}]}}
+	decision.effect == "deny"
+	_codes(decision) == {"ask_is_deny"}
+}
+
+_trigger(source, actor) := {
+	"kind": "trigger",
+	"scope": {"tenant": "acme", "user": "ada"},
+	"actor": {"user": actor, "roles": ["user"]},
+	"origin": "interactive",
+	"action": "create",
+	"caller": "product",
+	"source": source,
+}
+
+test_success_trigger[effect] if {
+	some effect, source in {"allow": "schedule", "ask": "webhook"}
+	decision := outwork.decision with input as _trigger(source, "ada") with data.settings as _settings
+	decision.effect == effect
+}
+
+test_fail_trigger if {
+	decision := outwork.decision with input as _trigger("schedule", "bob") with data.settings as _settings
+	decision.effect == "deny"
+	_codes(decision) == {"trigger_of_another"}
 }
 
 _site_says(rules) := decision if {

@@ -49,7 +49,7 @@ async function testsEnd(dir: string): Promise<number> {
   const data = join(dir, 'test-data.json');
   const settings = JSON.parse((await loadSettings(dir)).json) as object;
   await writeFile(data, JSON.stringify({ ...settings, cases: await loadCases(dir) }));
-  return (await runOpa(opa, ['test', '--fail-on-empty', 'outwork', data], dir)).code;
+  return (await runOpa(opa, ['test', '--timeout', '60s', '--fail-on-empty', 'outwork', data], dir)).code;
 }
 
 test('with every rule as it is the tests pass (control)', async () => {

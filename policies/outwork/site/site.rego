@@ -27,6 +27,16 @@ deny contains reason if {
 	some reason in data.site.approval.deny
 }
 
+deny contains reason if {
+	input.kind == "egress"
+	some reason in data.site.egress.deny
+}
+
+deny contains reason if {
+	input.kind == "trigger"
+	some reason in data.site.trigger.deny
+}
+
 # METADATA
 # title: Asks of the site
 # scope: document
@@ -37,6 +47,11 @@ deny contains reason if {
 ask contains reason if {
 	input.kind == "call"
 	some reason in data.site.call.ask
+}
+
+ask contains reason if {
+	input.kind == "trigger"
+	some reason in data.site.trigger.ask
 }
 
 # METADATA

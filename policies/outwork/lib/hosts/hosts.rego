@@ -25,8 +25,8 @@ canonical(text) := name if {
 # METADATA
 # title: A pattern that may stand in a list of hosts
 # description: |
-#   A name in its canonical form, or `*.` before one of at least two labels. `*`, `*.com` and `*.co.uk` are none: they name what anybody
-#   can register.
+#   A name in its canonical form, or `*.` before one of at least two labels. `*`, `*.com`, `*.co.uk` and `*.github.io` are none: they name
+#   what anybody can register.
 pattern(text) if canonical(text) == text
 
 pattern(text) if {
@@ -54,21 +54,30 @@ matches(text, host) if {
 }
 
 # METADATA
-# title: A host that is in a list
-# description: "The list is an object whose keys are patterns; its size does not matter. Returns the value of the entry."
-listed(entries, host) := entries[canonical(host)]
-
-listed(entries, host) := value if {
-	labels := split(canonical(host), ".")
-	object.get(entries, canonical(host), null) == null
+# title: The patterns that could name a host
+# description: |
+#   The name itself, then `*.` before each of its parents that a pattern may name, the longest first. Look them up in an object whose keys are
+#   patterns: its size does not matter. None for what has no canonical form.
+patterns(host) := array.concat([name], wildcards) if {
+	name := canonical(host)
+	labels := split(name, ".")
 	last := count(labels) - 1
+	wildcards := [concat("", ["*.", concat(".", rest)]) |
+		some from, _ in labels
+		from > 0
+		from < last
+		rest := array.slice(labels, from, last + 1)
+		not _registry(rest)
+	]
+}
 
-	# The longest pattern speaks.
+# METADATA
+# title: A host that is in a list
+# description: "The list is an object whose keys are patterns. Returns the value of the longest that names the host."
+listed(entries, host) := value if {
 	found := [entry |
-		some from in numbers.range(1, last)
-		name := concat("", ["*.", concat(".", array.slice(labels, from, last + 1))])
-		pattern(name)
-		entry := entries[name]
+		some text in patterns(host)
+		entry := entries[text]
 	]
 	value := found[0]
 }
@@ -83,3 +92,13 @@ _registry(labels) if {
 	count(labels[1]) == 2
 	labels[0] in {"ac", "co", "com", "edu", "go", "gob", "gov", "gv", "ltd", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
 }
+
+# Names of hosters below which anybody gets a name of their own.
+_registry(labels) if concat(".", labels) in _hosters
+
+_hosters := [
+	"appspot.com", "azurewebsites.net", "blob.core.windows.net", "blogspot.com", "cloudapp.net", "cloudfront.net", "deno.dev", "duckdns.org",
+	"dyndns.org", "elasticbeanstalk.com", "firebaseapp.com", "fly.dev", "github.io", "gitlab.io", "glitch.me", "herokuapp.com",
+	"netlify.app", "ngrok-free.app", "ngrok.app", "ngrok.io", "onrender.com", "pages.dev", "r2.dev", "repl.co", "replit.dev", "run.app",
+	"s3.amazonaws.com", "surge.sh", "translate.goog", "trycloudflare.com", "up.railway.app", "vercel.app", "web.app", "workers.dev",
+]

@@ -30,13 +30,13 @@ test_fail_no_canonical_form[text] if {
 test_fail_too_long if not hosts.canonical(concat(".", [label | some _ in numbers.range(1, 60); label := "abcdef"]))
 
 test_success_pattern[text] if {
-	some text in ["example.com", "localhost", "*.example.com", "*.example.co.uk", "10.0.0.1"]
+	some text in ["example.com", "localhost", "*.example.com", "*.example.co.uk", "*.acme.github.io", "github.io", "10.0.0.1"]
 	hosts.pattern(text)
 }
 
 # BL-073: patterns that name what anybody can register.
 test_fail_pattern[text] if {
-	some text in ["*", "*.com", "*.co.uk", "*.", "*example.com", "a.*.com", "*.*.com", "EXAMPLE.com", "example.com.", "*.Example.com", ""]
+	some text in ["*", "*.com", "*.co.uk", "*.github.io", "*.s3.amazonaws.com", "*.", "*example.com", "a.*.com", "*.*.com", "EXAMPLE.com", "example.com.", "*.Example.com", ""]
 	not hosts.pattern(text)
 }
 
@@ -87,4 +87,21 @@ test_success_listed[host] if {
 test_fail_listed[host] if {
 	some host in ["example.org", "evil-example.com", "example.com.evil.test", "com", "", "example.com..", "other.com"]
 	not hosts.listed(_entries, host)
+}
+
+test_success_patterns[host] if {
+	some host, texts in {
+		"example.com": ["example.com"],
+		"EXAMPLE.com.": ["example.com"],
+		"v1.api.example.com": ["v1.api.example.com", "*.api.example.com", "*.example.com"],
+		"a.acme.github.io": ["a.acme.github.io", "*.acme.github.io"],
+		"a.acme.co.uk": ["a.acme.co.uk", "*.acme.co.uk"],
+		"localhost": ["localhost"],
+	}
+	hosts.patterns(host) == texts
+}
+
+test_fail_patterns[host] if {
+	some host in ["", "example.com..", "example.com:443", "0x7f.1"]
+	not hosts.patterns(host)
 }
