@@ -3,7 +3,7 @@ package outwork.call
 # METADATA
 # title: A reviewed program with reviewed arguments has no effect that matters twice
 # description: |
-#   Every argument must be admitted by the reviewed pattern, so an option nobody thought of keeps the command `once`. The whole argv must
+#   Never with a credential: what it is used for is not in the arguments. Every argument must be admitted by the reviewed pattern, so an option nobody thought of keeps the command `once`. The whole argv must
 #   be visible, the environment plain, and the command in the foreground. It cannot see what the name resolves to in the
 #   sandbox, programs configured inside a repository (textconv, fsmonitor), or that an operand is a FIFO whose content reading takes away.
 # custom:
@@ -13,6 +13,7 @@ package outwork.call
 obligations contains {"kind": "effect_class", "class": class} if {
 	input.capability == "shell.exec"
 	input.effect_class == "once"
+	input.credential == "none"
 	input.args.background == false
 	class := _lowest_promise
 }

@@ -20,6 +20,7 @@ _shell(changes) := object.union(
 	{
 		"capability": "shell.exec",
 		"effect_class": "once",
+		"credential": "none",
 		"args": {"argv": ["git", "log"], "argv_length": 2, "env": [], "background": false},
 	},
 	changes,
@@ -69,6 +70,8 @@ test_fail_not_lowered[note] if {
 		"background": _shell({"args": {"background": true}}),
 		"not once": _shell({"effect_class": "idempotent"}),
 		"other capability": _shell({"capability": "fs.read"}),
+		"a credential": _shell({"credential": "present"}),
+		"a missing credential": _shell({"credential": "missing"}),
 		"empty argv": _argv([]),
 	}
 	_lowered(question) == set()
