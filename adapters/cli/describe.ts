@@ -24,6 +24,23 @@ export function reasonOf(run: Run): string {
   return run.failure ?? '';
 }
 
+/** Why a run failed, by the event that says so. */
+export interface FailureCause {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
+/** The cause in an event of a run's failure; undefined in any other, and where nothing more than the code is known. */
+export function causeOf(event: KernelEvent | undefined): FailureCause | undefined {
+  if (event?.type !== 'run.failed') return undefined;
+  const [first] = Array.isArray(event.data.reasons) ? event.data.reasons : [];
+  if (first === null || typeof first !== 'object' || Array.isArray(first)) return undefined;
+  const { code, message, hint } = first as { readonly [name: string]: unknown };
+  if (typeof code !== 'string' || typeof message !== 'string') return undefined;
+  return typeof hint === 'string' ? { code, message, hint } : { code, message };
+}
+
 /** The last line of a command whose run parked; scripts read kind and id from it. */
 export const gateLine = (run: Run): string => `parked: ${run.gate?.kind ?? 'unknown'} ${run.gate?.ref ?? run.id}`;
 

@@ -4,6 +4,7 @@ import {
   OutworkError,
   PolicyError,
   PrerequisiteError,
+  type PrerequisiteErrorCode,
   RunError,
   StoreError,
   UsageError,
@@ -25,6 +26,22 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
+/** Failures of a run that say what this machine lacks. A record, so that no code can be left out. */
+const MISSING: Readonly<Record<PrerequisiteErrorCode, true>> = {
+  component_missing: true,
+  engine_unavailable: true,
+  image_unusable: true,
+  download_failed: true,
+  digest_mismatch: true,
+  sub_ids_missing: true,
+  user_namespaces_refused: true,
+  state_directory_unusable: true,
+  policy_tool_missing: true,
+  kernel_unreachable: true,
+  kernel_unresponsive: true,
+  open_files_exhausted: true,
+  address_unavailable: true,
+};
 const REFUSALS: ReadonlySet<string> = new Set(['placement_denied', 'placement_not_reviewed']);
 const USAGE_OF_STORE: ReadonlySet<string> = new Set(['not_found', 'conflict', 'illegal_transition', 'text_unstorable']);
 
@@ -46,5 +63,7 @@ export function exitCodeOf(error: unknown): number {
 export function exitCodeOfRun(run: Run): number {
   if (run.state === 'completed') return EXIT.good;
   if (run.state === 'parked') return EXIT.parked;
-  return run.failure !== undefined && REFUSALS.has(run.failure) ? EXIT.refused : EXIT.bad;
+  if (run.failure === undefined) return EXIT.bad;
+  if (Object.hasOwn(MISSING, run.failure)) return EXIT.missing;
+  return REFUSALS.has(run.failure) ? EXIT.refused : EXIT.bad;
 }

@@ -1,5 +1,5 @@
 import type { RunView } from '../../core/kernel.ts';
-import { clip, reasonOf, stateStyle, timeText } from './describe.ts';
+import { causeOf, clip, reasonOf, stateStyle, timeText } from './describe.ts';
 import { type Field, printFields } from './fields.ts';
 import type { Output } from './output.ts';
 import { printableLine } from './printable.ts';
@@ -19,8 +19,11 @@ export function printRunView(out: Output, view: RunView, nowMs: number): void {
   const style = stateStyle(run.state);
   out.line({ text: run.id, style: 'bold' }, '  ', style === undefined ? run.state : { text: run.state, style }, failureOf(view));
   const attempt = attempts.at(-1);
+  const cause = causeOf(lastEvent);
   const fields: (Field | undefined)[] = [
     { name: 'next', value: next, style: run.endedAtMs === undefined ? 'bold' : undefined },
+    cause && { name: 'why', value: printableLine(`${cause.message} (${cause.code})`) },
+    cause?.hint === undefined ? undefined : { name: 'hint', value: printableLine(cause.hint), style: 'bold' },
     run.gate && { name: 'gate', value: `${run.gate.kind} ${run.gate.ref}\n${printableLine(run.gate.reason)}` },
     run.leaseHolder === undefined
       ? undefined

@@ -2,7 +2,7 @@ import type { CallDeps } from '../capability/call.ts';
 import { eventOf } from '../capability/reply.ts';
 import type { CallScope } from '../capability/types.ts';
 import type { CompiledConfig } from '../config.ts';
-import { OutworkError, SandboxError } from '../errors.ts';
+import { OutworkError, SandboxError, type SandboxErrorCode } from '../errors.ts';
 import { CANCELLED } from '../ports/executor.ts';
 import type { Placement } from '../ports/placement.ts';
 import type { RunTokens } from '../seams/run-tokens.ts';
@@ -127,9 +127,19 @@ async function inSeat(
   }
 }
 
-/** Trouble on the kernel's side of an attempt: what another attempt may mend is lost, the rest fails with its code. */
+/** No other attempt finds more of these. */
+const PERMANENT: ReadonlySet<SandboxErrorCode> = new Set(['slice_exhausted']);
+
+/**
+ * Trouble on the kernel's side of an attempt. What the machine, the configuration or policy lacks is lacking for every other attempt too: the
+ * run fails at once, with that error's code and hint. A sandbox that did not come up or was lost is tried again.
+ */
 function endingOfError(error: unknown): Ending {
-  if (error instanceof SandboxError) return { kind: 'lost', reason: `${error.code}: ${error.message}` };
-  if (error instanceof OutworkError) return failed(error.code, [{ code: error.code, message: error.message }]);
+  if (error instanceof OutworkError) {
+    const { code, message, hint } = error;
+    const cause = { code, message, hint };
+    if (error instanceof SandboxError && !PERMANENT.has(error.code)) return { kind: 'lost', reason: `${code}: ${message}`, cause };
+    return failed(code, [cause]);
+  }
   return { kind: 'lost', reason: error instanceof Error ? error.message : String(error) };
 }

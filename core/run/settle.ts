@@ -13,11 +13,16 @@ export type Ending =
   | { readonly kind: 'completed' }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'parked'; readonly gate: Gate }
-  | { readonly kind: 'failed'; readonly code: string; readonly reasons: readonly Reason[]; readonly decision?: string }
-  /** Another attempt may go on from the last safe checkpoint. */
-  | { readonly kind: 'lost'; readonly reason: string };
+  | { readonly kind: 'failed'; readonly code: string; readonly reasons: readonly Cause[]; readonly decision?: string }
+  /** Another attempt may go on from the last safe checkpoint. `cause` is what stays when there is no other attempt. */
+  | { readonly kind: 'lost'; readonly reason: string; readonly cause?: Cause };
 
-export const failed = (code: string, reasons: readonly Reason[] = [], decision?: string): Ending => ({
+/** Why an attempt ended as it did, and what a person can do about it. */
+export interface Cause extends Reason {
+  readonly hint?: string | undefined;
+}
+
+export const failed = (code: string, reasons: readonly Cause[] = [], decision?: string): Ending => ({
   kind: 'failed',
   code,
   reasons,
@@ -88,7 +93,7 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         });
         return;
       case 'failed': {
-        const reasons = ending.reasons.map(({ code, message }) => ({ code, message }));
+        const reasons = ending.reasons.map(causeJson);
         await deps.store.runs.settle(ref, {
           to: 'failed',
           failure: ending.code,
@@ -105,7 +110,13 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         const data = { reason: clipText(storableText(ending.reason), 500) };
         if (counts && run.reclaims + 1 > deps.config.capacity.reclaims) {
           const failure = 'reclaim_budget_exhausted';
-          await deps.store.runs.settle(ref, { to: 'failed', failure, event: event('run.failed', { code: failure, ...data }), ...at });
+          const reasons = [causeJson(ending.cause ?? { code: 'lost', message: data.reason })];
+          await deps.store.runs.settle(ref, {
+            to: 'failed',
+            failure,
+            event: event('run.failed', { code: failure, reasons, ...data }),
+            ...at,
+          });
           break;
         }
         await deps.store.runs.settle(ref, { to: 'queued', reclaim: counts, event: event('run.reclaimed', data), ...at });
@@ -121,3 +132,9 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
     throw error;
   }
 }
+
+const causeJson = ({ code, message, hint }: Cause) => ({
+  code,
+  message: clipText(storableText(message), 500),
+  ...(hint === undefined ? {} : { hint: clipText(storableText(hint), 500) }),
+});

@@ -1,6 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { INIT_SCRIPT, imagesDirOf } from '../../adapters/sandbox/bubblewrap/engine.ts';
+import { stageImage } from '../../adapters/sandbox/bubblewrap/image-store.ts';
+import { ensureGuest } from '../../harnesses/guest/bundle.ts';
 import { CliWorld } from './cli-world.ts';
 
 interface Report {
@@ -52,6 +55,22 @@ describe('doctor', () => {
     const { code, failed } = await doctor();
     expect(code).toBe(3);
     expect(failed.map(({ id }) => id)).toEqual(['policy', 'state', 'opa']);
+  });
+
+  it('finding 4, 5: looks at every part of the image, and builds none', async () => {
+    const stateDir = join(world.dir, 'own');
+    mkdirSync(stateDir, { mode: 0o700 });
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'stateDir: own\n');
+    const image = async () => (await doctor()).report.checks.find(({ id }) => id === 'image');
+    expect(await image()).toMatchObject({ ok: true, detail: expect.stringContaining('not built yet') });
+    const { file } = await ensureGuest();
+    const imagesDir = imagesDirOf(stateDir);
+    const { dir } = await stageImage({ imagesDir, guestBundle: file, initScript: INIT_SCRIPT, nodeBinary: process.execPath });
+    expect(await image()).toMatchObject({ ok: true, detail: expect.stringContaining('every part is as built') });
+    rmSync(join(dir, 'etc', 'group'));
+    expect(await image()).toMatchObject({ ok: false, required: false, fix: 'outwork sandbox image build' });
+    expect((await world.run('doctor')).stdout).toMatch(/^image +WARNING +not as it was built: etc\/group missing/m);
+    expect(readdirSync(imagesDir)).toHaveLength(1);
   });
 
   it('makes nothing', async () => {

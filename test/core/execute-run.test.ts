@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CallRequest } from '../../core/capability/types.ts';
-import { SandboxError } from '../../core/errors.ts';
+import { ConfigError, PrerequisiteError, SandboxError } from '../../core/errors.ts';
 import type { ExitClaim } from '../../core/run/types.ts';
 import { decision } from '../support/call-world.ts';
 import { claimNext, runWorld } from '../support/run-world.ts';
@@ -74,6 +74,29 @@ describe('one attempt of a run', () => {
   it('a sandbox that does not start is lost, not failed', async () => {
     const made = await runWorld(async () => exited({ kind: 'completed' }), { seatFails: new SandboxError('start_failed', 'no') });
     expect(await made.execute(await made.claim())).toMatchObject({ state: 'queued', reclaims: 1 });
+  });
+
+  it.each([
+    new PrerequisiteError('component_missing', 'no sandbox can be made: bwrap is not installed', { hint: 'apt-get install bubblewrap' }),
+    new PrerequisiteError('image_unusable', 'no image can be built', { hint: 'mend it' }),
+    new ConfigError('limits_unenforceable', 'no limits', { hint: 'delegate a group' }),
+    new SandboxError('slice_exhausted', 'no ids are left', { hint: 'a larger range' }),
+  ])('what another attempt cannot mend fails the run at once, with its code and hint: $code', async (error) => {
+    const made = await runWorld(async () => exited({ kind: 'completed' }), { seatFails: error });
+    const { code, message, hint } = error;
+    expect(await made.execute(await made.claim())).toMatchObject({ state: 'failed', failure: code, reclaims: 0 });
+    expect((await made.world.store.events.last())?.data).toMatchObject({ code, reasons: [{ code, message, hint }] });
+  });
+
+  it('a start that keeps failing is tried until the budget is used up, and the last cause is in the failure', async () => {
+    const made = await runWorld(async () => exited({ kind: 'completed' }), { seatFails: new SandboxError('start_failed', 'no such luck') });
+    let run = await made.execute(await made.claim());
+    for (let i = 0; i < 3; i += 1) {
+      expect(run).toMatchObject({ state: 'queued', reclaims: i + 1 });
+      run = await made.execute(await claimNext(made.world));
+    }
+    expect(run).toMatchObject({ state: 'failed', failure: 'reclaim_budget_exhausted' });
+    expect((await made.world.store.events.last())?.data).toMatchObject({ reasons: [{ code: 'start_failed', message: 'no such luck' }] });
   });
 
   it('policy decides the placement; a refused one seats nobody', async () => {

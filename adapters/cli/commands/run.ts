@@ -5,7 +5,7 @@ import { SAFETY } from '../../../core/limits.ts';
 import type { PlacementName, Run } from '../../../core/run/types.ts';
 import { isUnreachable } from '../../api/operator-client.ts';
 import { type CommandContext, configOf, DEFAULT_TENANT } from '../context.ts';
-import { eventLine, gateLine } from '../describe.ts';
+import { causeOf, eventLine, type FailureCause, gateLine } from '../describe.ts';
 import { EXIT, exitCodeOfRun } from '../exit-code.ts';
 import { followRun } from '../follow-run.ts';
 import { type KernelSession, openSession } from '../with-kernel.ts';
@@ -42,6 +42,7 @@ class Follower {
   #session: KernelSession | undefined;
   #run: string | undefined;
   #interrupted = false;
+  #cause: FailureCause | undefined;
 
   constructor(context: CommandContext, config: CompiledConfig, options: RunOptions) {
     this.#context = context;
@@ -103,7 +104,10 @@ class Follower {
       return followRun(operations, run, {
         throughGates: this.#options.wait ?? false,
         from,
-        onEvent: (event) => out.note(...eventLine(event, { withRun: false })),
+        onEvent: (event) => {
+          this.#cause = causeOf(event) ?? this.#cause;
+          out.note(...eventLine(event, { withRun: false }));
+        },
         onPosition: (cursor) => {
           from = cursor;
         },
@@ -147,11 +151,18 @@ class Follower {
   async #report(run: Run): Promise<number> {
     const { out } = this.#context;
     const reply = await this.#reply(run);
-    if (out.json) out.document({ run, thread: run.thread, reply: reply ?? null, gate: run.gate ?? null });
+    if (out.json) out.document({ run, thread: run.thread, reply: reply ?? null, gate: run.gate ?? null, cause: this.#cause ?? null });
     else if (reply !== undefined) out.line(reply);
     if (run.state === 'parked') out.note(gateLine(run));
-    else if (run.state !== 'completed') out.note({ text: run.state, style: 'red' }, run.failure === undefined ? '' : `: ${run.failure}`);
+    else if (run.state !== 'completed') this.#tellFailure(run);
     return this.#interrupted && run.state !== 'completed' ? EXIT.interrupted : exitCodeOfRun(run);
+  }
+
+  #tellFailure(run: Run): void {
+    const { out } = this.#context;
+    const cause = this.#cause;
+    out.note({ text: run.state, style: 'red' }, run.failure === undefined ? '' : `: ${run.failure}`, cause ? `: ${cause.message}` : '');
+    if (cause?.hint !== undefined) out.note({ text: 'hint', style: 'bold' }, `: ${cause.hint}`);
   }
 
   async #reply(run: Run): Promise<string | undefined> {
