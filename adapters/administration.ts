@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { CompiledConfig } from '../core/config.ts';
 import { PolicyError } from '../core/errors.ts';
 import type { KernelOperations } from '../core/kernel.ts';
@@ -6,6 +5,7 @@ import { createOperations } from '../core/kernel-operations.ts';
 import { LiveRuns } from '../core/run/live-runs.ts';
 import { type Clock, steadyClock } from '../core/seams/clock.ts';
 import type { ImageStatus } from '../core/seams/sandbox-engine.ts';
+import { databaseFile } from './config/state-dir.ts';
 import { offlineControl } from './policy/offline-control.ts';
 import { offlineDecide } from './policy/offline-decide.ts';
 import { openSqliteStore } from './store/mikro-orm/store.ts';
@@ -23,7 +23,7 @@ export interface Administration extends KernelOperations, AsyncDisposable {
 export async function openAdministration(config: CompiledConfig): Promise<Administration> {
   const lock = await lockStateDir(config.stateDir);
   try {
-    const store = await openSqliteStore({ file: join(config.stateDir, 'outwork.db') });
+    const store = await openSqliteStore({ file: databaseFile(config.stateDir) });
     const clock = steadyClock();
     const status = () => {
       throw new PolicyError('policy_not_ready', 'no kernel runs on this state directory', { hint: 'outwork serve' });

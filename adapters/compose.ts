@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { Container, ContainerModule, type ServiceIdentifier } from 'inversify';
 import type { AdapterManifest } from '../core/adapter.ts';
 import type { CallDeps } from '../core/capability/call.ts';
@@ -31,6 +30,7 @@ import { ensureGuest } from '../harnesses/guest/bundle.ts';
 import { scriptedHarness } from '../harnesses/scripted/harness.ts';
 import { compileArgumentChecks } from './argument-check.ts';
 import { noSecrets } from './broker/no-secrets.ts';
+import { databaseFile } from './config/state-dir.ts';
 import { threadDelivery } from './delivery/thread-delivery.ts';
 import { noEgress } from './egress/no-egress.ts';
 import { EventFollower } from './event-follower.ts';
@@ -134,7 +134,7 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
     bind(T.clock).toConstantValue(options.clock);
 
     bind(T.store)
-      .toResolvedValue(async () => kept(await openSqliteStore({ file: join(stateDir, 'outwork.db') }), (store) => store.close()), [])
+      .toResolvedValue(async () => kept(await openSqliteStore({ file: databaseFile(stateDir) }), (store) => store.close()), [])
       .inSingletonScope();
 
     bind(T.policy)

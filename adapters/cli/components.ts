@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
-import { stateDirFault } from '../config/state-dir.ts';
+import { databaseFile, stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
@@ -86,13 +87,21 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   },
   async state({ stateDir }) {
     const fault = stateDirFault(stateDir);
-    if (fault === undefined) return [{ id: 'state', ok: true, detail: stateDir }];
-    return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];
+    if (fault !== undefined) return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];
+    return [{ id: 'state', ok: true, detail: stateDir }, await databaseCheck(databaseFile(stateDir))];
   },
   async opa({ host }) {
     return [{ id: 'opa', ok: true, detail: `${await findOpa({ env: { ...host.env } })} ${OPA_VERSION}` }];
   },
 };
+
+async function databaseCheck(file: string): Promise<Check> {
+  const { databaseFault } = await import('../store/mikro-orm/database-health.ts');
+  const fault = databaseFault(file);
+  if (fault !== undefined)
+    return { id: 'database', ok: false, detail: `${file}: ${fault.message}`, ...(fault.hint && { fix: fault.hint }) };
+  return { id: 'database', ok: true, detail: existsSync(file) ? file : `${file} is made at first use` };
+}
 
 async function programCheck(host: SetupHost, program: string): Promise<readonly Check[]> {
   const found = host.which(program);

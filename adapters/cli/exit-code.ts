@@ -43,6 +43,8 @@ const MISSING: Readonly<Record<PrerequisiteErrorCode, true>> = {
   address_unavailable: true,
 };
 const REFUSALS: ReadonlySet<string> = new Set(['placement_denied', 'placement_not_reviewed']);
+/** A state directory that can be used is something this machine must have. */
+const MISSING_OF_STORE: ReadonlySet<string> = new Set(['state_locked', 'store_damaged', 'schema_newer']);
 const USAGE_OF_STORE: ReadonlySet<string> = new Set(['not_found', 'conflict', 'illegal_transition', 'text_unstorable']);
 
 /** The exit code of a command that ended with this error. */
@@ -53,7 +55,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof ConfigError || error instanceof PolicyError) return EXIT.refused;
   if (error instanceof ApprovalError) return error.code === 'approval_refused' ? EXIT.refused : EXIT.usage;
   if (error instanceof StoreError) {
-    if (error.code === 'state_locked') return EXIT.missing;
+    if (MISSING_OF_STORE.has(error.code)) return EXIT.missing;
     return USAGE_OF_STORE.has(error.code) ? EXIT.usage : EXIT.bad;
   }
   return error instanceof RunError && REFUSALS.has(error.code) ? EXIT.refused : EXIT.bad;

@@ -9,6 +9,9 @@ import { placeFault } from './place.ts';
 /** `$XDG_STATE_HOME/outwork`, or below `~/.local/state`. */
 export const defaultStateDir = (env: Environment): string => join(xdgDir(env, 'XDG_STATE_HOME', join('.local', 'state')), 'outwork');
 
+/** The database of a state directory. */
+export const databaseFile = (stateDir: string): string => join(stateDir, 'outwork.db');
+
 /**
  * Makes the state directory with mode 0700, or checks the one that is there: a real directory of this user that nobody else may enter.
  * @throws PrerequisiteError `state_directory_unusable`

@@ -32,7 +32,8 @@ export interface ErrorClassText {
 
 /** Error classes of a source, each after the union of its codes. */
 export function errorClasses(source: string): readonly ErrorClassText[] {
-  const pattern = /export type \w+ErrorCode =([^;]+);\s*\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export class (\w+)/g;
+  const pattern =
+    /export type \w+ErrorCode =((?:[^;/]|\/\*\*(?:(?!\*\/)[\s\S])*\*\/)+);\s*\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export class (\w+)/g;
   return [...source.matchAll(pattern)].map(([, union = '', comment = '', name = '']) => ({
     name,
     codes: [...union.matchAll(/'([\w]+)'/g)].map(([, code = '']) => code),

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { kernelUsers } from '../support/sandbox-client.ts';
 
 const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
 
@@ -48,5 +50,89 @@ describe('a state directory that cannot be one', () => {
   it('control: a directory that is there and one that has to be made are taken', () => {
     mkdirSync(join(dir, 'there'), { mode: 0o700 });
     for (const place of [join(dir, 'there'), join(dir, 'not', 'yet')]) expect(outwork('--state', place, 'user', 'ls').status).toBe(0);
+  });
+});
+
+describe('a state directory that this user may not write', () => {
+  it.each(kernelUsers().filter(({ uid }) => uid !== 0))('doctor and commands of $name say so', ({ uid }) => {
+    const state = join(dir, 'closed');
+    mkdirSync(state);
+    chownSync(state, uid, uid);
+    chmodSync(dir, 0o711);
+    const as = (mode: number, ...args: string[]) => {
+      chmodSync(state, mode);
+      return spawnSync(process.execPath, [LAUNCHER, '--state', state, '--json', ...args], { ...options(), uid, gid: uid, cwd: '/' });
+    };
+    expect(errorOf(as(0o500, 'user', 'ls'))).toMatchObject({ status: 3, code: 'state_directory_unusable' });
+    const stateOf = (result: ReturnType<typeof as>) => checkOf(result, 'state');
+    expect(stateOf(as(0o500, 'doctor'))).toMatchObject({ ok: false, detail: expect.stringContaining('EACCES'), fix: expect.any(String) });
+    // Control.
+    expect(as(0o700, 'user', 'ls').status).toBe(0);
+    expect(stateOf(as(0o700, 'doctor'))).toMatchObject({ ok: true });
+  });
+});
+
+interface CheckLine {
+  readonly id: string;
+  readonly ok: boolean;
+}
+const checkOf = ({ stdout }: { readonly stdout: string }, id: string) =>
+  (JSON.parse(stdout) as { checks: CheckLine[] }).checks.find((check) => check.id === id);
+
+describe('a database that cannot be used', () => {
+  let file: string;
+  beforeEach(() => {
+    expect(outwork('user', 'add', 'ann').status).toBe(0);
+    file = join(dir, 's', 'outwork', 'outwork.db');
+  });
+
+  const spoil: Record<string, { code: string; says: RegExp; act: () => void }> = {
+    'is no database': { code: 'store_damaged', says: /no database/, act: () => writeFileSync(file, 'x'.repeat(8192)) },
+    'has lost the first page of its schema': {
+      code: 'store_damaged',
+      says: /damaged/,
+      act: () => {
+        const bytes = readFileSync(file);
+        bytes.fill(0xff, 100, 4096);
+        writeFileSync(file, bytes);
+      },
+    },
+    'comes from a newer version': {
+      code: 'schema_newer',
+      says: /999-later/,
+      act: () => {
+        const database = new DatabaseSync(file);
+        database.exec("insert into mikro_orm_migrations (name) values ('999-later')");
+        database.close();
+      },
+    },
+  };
+  it.each(Object.entries(spoil))(
+    '%s: doctor fails with a hint, commands and a kernel refuse, and it stays as it is',
+    (_name, { code, says, act }) => {
+      expect(checkOf(outwork('doctor', '--json'), 'database')).toMatchObject({ ok: true });
+      act();
+      const before = readFileSync(file);
+      const doctor = outwork('doctor', '--json');
+      expect(doctor.status).toBe(3);
+      expect(checkOf(doctor, 'database')).toMatchObject({ ok: false, detail: expect.stringMatching(says), fix: expect.any(String) });
+      for (const command of [
+        ['user', 'ls'],
+        ['run', '--user', 'ann', 'hi'],
+        ['serve', '--listen', '127.0.0.1:0'],
+      ])
+        expect(errorOf(outwork('--json', ...command))).toMatchObject({ status: 3, code, hint: expect.any(String) });
+      expect(readFileSync(file).equals(before)).toBe(true);
+    },
+  );
+
+  it('a page that is damaged deep inside is found by doctor, which makes nothing beside the file', () => {
+    const bytes = readFileSync(file);
+    const last = bytes.length - 4096;
+    bytes.fill(0xff, last, last + 64);
+    writeFileSync(file, bytes);
+    const files = readdirSync(join(dir, 's', 'outwork'));
+    expect(checkOf(outwork('doctor', '--json'), 'database')).toMatchObject({ ok: false });
+    expect(readdirSync(join(dir, 's', 'outwork'))).toEqual(files);
   });
 });

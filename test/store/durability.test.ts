@@ -158,7 +158,7 @@ test('BL-108 a full disk is told as such, changes nothing, and the store goes on
 
 test('a file that is no database is refused by name', async () => {
   writeFileSync(file, 'not a database, but long enough to be looked at as one'.repeat(100));
-  await expect(openSqliteStore({ file })).rejects.toMatchObject({ code: 'store_unavailable' });
+  await expect(openSqliteStore({ file })).rejects.toMatchObject({ code: 'store_damaged' });
 });
 
 test('a store that is closed finishes what has begun and refuses what comes later', async () => {

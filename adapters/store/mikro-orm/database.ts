@@ -7,6 +7,7 @@ import type { IdKind } from '../../../core/ids.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { withFileLock } from '../file-lock.ts';
 import { isStorable } from '../storable.ts';
+import { requireKnownSchema } from './database-health.ts';
 import { ENTITIES } from './entities.ts';
 import { MIGRATIONS } from './migrations/list.ts';
 import { DurableSqliteDialect } from './sqlite-dialect.ts';
@@ -47,7 +48,7 @@ export class Database {
     this.instance = options.instance;
   }
 
-  /** Opens or makes the file and brings its schema up to date. @throws StoreError `store_unavailable` `disk_full` */
+  /** Opens or makes the file and brings its schema up to date. @throws StoreError `store_damaged` `schema_newer` `store_unavailable` `disk_full` */
   static async open(file: string, options: { newId: NewId; instance: string }): Promise<Database> {
     try {
       const dialect = new DurableSqliteDialect(file);
@@ -78,6 +79,7 @@ export class Database {
     file: string,
     options: { newId: NewId; instance: string },
   ): Promise<Database> {
+    requireKnownSchema((sql) => dialect.prepare(sql).all([]));
     // Two processes may open a new file at once: the migrator itself would let both find it empty.
     await withFileLock(`${file}.migrating`, () => orm.migrator.up());
     const db = new Database(orm, dialect, options);

@@ -28,7 +28,7 @@ export interface SqliteStore extends Store {
  * The store in one SQLite file. A write is on disk (WAL, `synchronous = FULL`) before its promise resolves. Migrations have run, once, under
  * a lock. Does not take the state directory's lock: `lockStateDir` does.
  *
- * @throws StoreError `store_unavailable` `disk_full`
+ * @throws StoreError `store_damaged` `schema_newer` (the file is left as it is), `store_unavailable` `disk_full`
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   return storeOver(await Database.open(options.file, { newId: options.newId ?? newId, instance: randomUUID() }));
