@@ -32,7 +32,7 @@ export function sandboxHandle(options: {
     const { code, signal } = await launched.exited;
     // Bubblewrap reaps the init, which the system lets die last; if something killed bubblewrap itself, the init is still dying.
     await untilGone(launched.init, clock);
-    const { oomKills } = await group.counts();
+    const oomKills = group.oomKills();
     await forget(stopped === undefined ? 'by itself' : 'stopped');
     if (stopped !== undefined) return stopped;
     const how = signal === null ? `exit ${code}` : signal;
@@ -45,7 +45,7 @@ export function sandboxHandle(options: {
     ended,
     stop: () => stop({ reason: 'stopped' }),
     stopForDisk: (reason) => stop({ reason, code: 'disk_full' }),
-    oomKills: async () => (await group.counts()).oomKills,
+    oomKills: async () => group.oomKills(),
     async usage() {
       const inside = await processTree(launched.init.pid);
       const memory = await Promise.all([launched.monitor.pid, ...inside].map(uniqueMemoryBytes));
