@@ -1,4 +1,4 @@
-import type { CallPolicyInput, PlacementPolicyInput } from '../../core/policy/types.ts';
+import type { CallPolicyInput, EgressPolicyInput, PlacementPolicyInput, TriggerPolicyInput } from '../../core/policy/types.ts';
 import { toRegoInput } from './marshal.ts';
 
 /**
@@ -17,6 +17,34 @@ export function warmUpInputs(): readonly string[] {
     time: '0',
   } as const;
   const placement: PlacementPolicyInput = { ...base, kind: 'placement', harness: 'native', profile: 'production' };
+  const request: EgressPolicyInput = {
+    ...base,
+    kind: 'egress',
+    permit: 'prm',
+    scheme: 'https',
+    method: 'GET',
+    host: 'api.example.com',
+    port: 443,
+    path: '/a/b%20c',
+    query: [],
+    headers: [{ name: 'host', value: 'api.example.com' }],
+    operations: [],
+    operationsParsed: true,
+    recipe: '',
+    credential: 'present',
+  };
+  const hosts = ['api.example.com', '93.184.216.34', '2606:2800:220:1::1'];
+  const requests = hosts.map((host) => ({ ...request, host }));
+  const { placement: _placement, engine: _engine, wall: _wall, ...identity } = base;
+  const trigger: TriggerPolicyInput = {
+    ...identity,
+    kind: 'trigger',
+    action: 'create',
+    caller: 'executor',
+    source: 'schedule',
+    schedule: '0 9 * * 1',
+    bodyDigest: '0'.repeat(64),
+  };
   const shell = (argv: readonly string[]): CallPolicyInput => ({
     ...base,
     kind: 'call',
@@ -38,5 +66,5 @@ export function warmUpInputs(): readonly string[] {
     ['sh', '-c', 'ls'],
     ['ls', '-la', '.'],
   ];
-  return [placement, ...commands.map(shell)].map((input) => JSON.stringify(toRegoInput(input)));
+  return [placement, trigger, ...requests, ...commands.map(shell)].map((input) => JSON.stringify(toRegoInput(input)));
 }

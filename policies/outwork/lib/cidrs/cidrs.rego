@@ -7,9 +7,23 @@ package outwork.lib.cidrs
 # METADATA
 # title: An address in its plain form
 # description: "A dotted quad without leading zeros, or hexadecimal IPv6 in lower case without zone, brackets or a dotted tail."
-address(text) if regex.match(`^(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}$`, text)
+address(text) if quad(text)
 
 address(text) if _six(text)
+
+# METADATA
+# title: An IPv4 address in its plain form
+# description: Four numbers up to 255, no zero before another digit.
+quad(text) if {
+	octets := split(text, ".")
+	count(octets) == 4
+	every octet in octets {
+		trim_left(octet, "0123456789") == ""
+		count(octet) in {1, 2, 3}
+		_no_leading_zero(octet)
+		to_number(octet) < 256
+	}
+}
 
 # METADATA
 # title: An address that is in a network
@@ -39,22 +53,25 @@ public(text) if {
 	}
 }
 
+# Eight groups of up to four digits, or fewer with one `::`, which may have nothing before or after it.
 _six(text) if {
-	regex.match(`^[0-9a-f:]+$`, text)
-	regex.match(`^([0-9a-f]{1,4}(:[0-9a-f]{1,4})*)?(::([0-9a-f]{1,4}(:[0-9a-f]{1,4})*)?)?$`, text)
-	groups := [group | some group in split(text, ":"); group != ""]
-	_length(text, count(groups))
+	contains(text, ":")
+	halves := split(text, "::")
+	groups := [group | some half in halves; some group in split(half, ":"); half != ""]
+	_complete(count(halves), count(groups))
+	every group in groups {
+		trim_left(group, "0123456789abcdef") == ""
+		count(group) in {1, 2, 3, 4}
+	}
 }
 
-_length(text, groups) if {
-	contains(text, "::")
-	groups < 8
-}
+_no_leading_zero("0")
 
-_length(text, groups) if {
-	not contains(text, "::")
-	groups == 8
-}
+_no_leading_zero(octet) if not startswith(octet, "0")
+
+_complete(1, 8)
+
+_complete(2, groups) if groups < 8
 
 _family(text) := 6 if contains(text, ":")
 

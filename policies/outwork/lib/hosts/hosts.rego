@@ -5,21 +5,32 @@
 #   allows. Use `listed` for lists that may be long: it looks a name up, however many entries there are.
 package outwork.lib.hosts
 
+import data.outwork.lib.cidrs
+
 # METADATA
 # title: The one form of a host name
 # description: |
 #   Lower case, without one trailing dot. Undefined for empty labels, ports, brackets, and for everything that some resolver reads as a
 #   number (`2130706433`, `0x7f.1`, `0177.0.0.1`) unless it is a plain dotted quad.
 canonical(text) := name if {
-	name := trim_suffix(lower(text), ".")
-	regex.match(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`, name)
-	count(name) <= 253
+	name := _labelled(text)
 	not _reads_as_number(name)
 }
 
 canonical(text) := name if {
-	name := trim_suffix(text, ".")
-	regex.match(`^(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}$`, name)
+	name := _labelled(text)
+	cidrs.quad(name)
+}
+
+# Of letters, digits, `_`, `-` and single dots, no label with `-` at an end. Looked at before `lower`, which knows letters that fold into these.
+_labelled(text) := name if {
+	trim_left(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == ""
+	name := trim_suffix(lower(text), ".")
+	count(name) <= 253
+	between_dots := concat("", [".", name, "."])
+	not contains(between_dots, "..")
+	not contains(between_dots, ".-")
+	not contains(between_dots, "-.")
 }
 
 # METADATA
@@ -84,7 +95,19 @@ listed(entries, host) := value if {
 
 _wildcard(text) if startswith(text, "*.")
 
-_reads_as_number(name) if regex.match(`(^|\.)([0-9]+|0x[0-9a-f]*)$`, name)
+# Its last label is digits, or hexadecimal digits after 0x.
+_reads_as_number(name) if trim_left(_last_label(name), "0123456789") == ""
+
+_reads_as_number(name) if {
+	digits := trim_prefix(_last_label(name), "0x")
+	digits != _last_label(name)
+	trim_left(digits, "0123456789abcdef") == ""
+}
+
+_last_label(name) := label if {
+	labels := split(name, ".")
+	label := labels[count(labels) - 1]
+}
 
 # Second levels under which country registries sell names.
 _registry(labels) if {

@@ -22,7 +22,7 @@ test_fail_no_canonical_form[text] if {
 	some text in [
 		"", ".", "..", "example.com..", ".example.com", "a..b", "example.com:443", "[::1]", "exam ple.com", "-a.com", "a-.com", "a/b",
 		"169.254.169.254..", "2130706433", "0x7f.1", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "256.1.1.1", "1.2.3.4.5",
-		"01.2.3.4", "exämple.com", "a@b.com",
+		"01.2.3.4", "exämple.com", "a@b.com", "Kelvin.com", "a.-b.com", "-", "1.2.3.256", "0x", "a.0xff",
 	]
 	not hosts.canonical(text)
 }

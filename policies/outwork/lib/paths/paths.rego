@@ -8,37 +8,52 @@ package outwork.lib.paths
 # METADATA
 # title: A path that can be read in one way only
 # description: |
-#   It starts with `/` and has no dot segments (with path parameters neither), empty segments, backslashes, control characters, `?`, `#`, and
-#   no escape that is malformed or stands for a slash, backslash, per cent, control or unreserved character.
+#   It starts with `/` and has no dot segments (with path parameters neither), empty segments, characters other than visible ASCII, backslashes,
+#   backticks, `?`, `#`, and no escape that is malformed or stands for a slash, backslash, per cent, control or unreserved character.
 clean(path) if {
 	startswith(path, "/")
+	trim_left(path, `abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~%!"$&'()*+,:;<=>@[]^{|}`) == ""
 	not contains(path, "//")
-	not regex.match(`[\x00-\x20\x7f\\?#]`, path)
-	not regex.match(`(^|/)\.\.?(;[^/]*)?(/|$)`, path)
-	not regex.match(`%([^0-9A-Fa-f]|$|[0-9A-Fa-f]([^0-9A-Fa-f]|$))`, path)
-	not regex.match(`(?i)%([01][0-9a-f]|2[5def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef])`, path)
+	not _dot_segment(path)
+	not _unclear_escape(path)
+}
+
+# A cheap look first: an expression costs as much as all else together, and most paths have neither.
+_dot_segment(path) if {
+	contains(path, "/.")
+	regex.match(`/\.\.?(;[^/]*)?(/|$)`, path)
+}
+
+_unclear_escape(path) if {
+	contains(path, "%")
+	regex.match(`%([^0-9A-Fa-f]|$|[0-9A-Fa-f]([^0-9A-Fa-f]|$))`, path)
+}
+
+_unclear_escape(path) if {
+	contains(path, "%")
+	regex.match(`(?i)%([01][0-9a-f]|2[5def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef])`, path)
 }
 
 # METADATA
 # title: A path that a pattern names
 # description: "`*` stands for one segment, `**` as the last one for any rest: `/public/**` names `/public/a/b`, not `/public` or `/publicity`."
 matches(pattern, path) if {
-	clean(path)
 	wanted := split(pattern, "/")
 	given := split(path, "/")
 	count(wanted) == count(given)
 	not "**" in wanted
 	_same(wanted, given, count(wanted))
+	clean(path)
 }
 
 matches(pattern, path) if {
-	clean(path)
 	wanted := split(pattern, "/")
 	given := split(path, "/")
 	last := count(wanted) - 1
 	wanted[last] == "**"
 	count(given) > last
 	_same(wanted, given, last)
+	clean(path)
 }
 
 # The first `length` segments agree. The first segment is what stands before the first slash: nothing.

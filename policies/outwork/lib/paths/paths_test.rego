@@ -3,7 +3,7 @@ package outwork.lib.paths_test
 import data.outwork.lib.paths
 
 test_success_clean[path] if {
-	some path in ["/", "/a", "/a/", "/a.b/.c/..d", "/repos/o/r", "/a%20b", "/caf%C3%A9", "/a;v=1/b", "/%3A"]
+	some path in ["/", "/a", "/a/", "/a.b/.c/..d", "/repos/o/r", "/a%20b", "/caf%C3%A9", "/a;v=1/b", "/%3A", `/!"$&'()*+,:<=>@[]^{|}~`, "/...", "/a/.b;c"]
 	paths.clean(path)
 }
 
@@ -13,6 +13,7 @@ test_fail_clean[path] if {
 		"", "a", "/public/../secret", "/public/..;x/secret", "/public/%2e%2e/secret", "/x/%252e%252e/y", "/x%2f..%2fy", "/api/%70rojects",
 		"//api//x", `/a\..\b`, "/.", "/..", "/a/.", "/./a", "/.;/a", "/a%5cb", "/a%5Fb", "/a%", "/a%2", "/a%zz", "/a%00", "/a b", "/a?b",
 		"/a#b", "/a%7Eb", "/a%41", "/a\n", "/%2F", "/%30", "/%5A", "/%7f", "/%2dx",
+		"/é", "/a`b", "/a%zz%20", "/a/..;", "/;/../a",
 	]
 	not paths.clean(path)
 }
