@@ -5,6 +5,7 @@ import { createOperations } from '../core/kernel-operations.ts';
 import { LiveRuns } from '../core/run/live-runs.ts';
 import { type Clock, steadyClock } from '../core/seams/clock.ts';
 import type { ImageStatus } from '../core/seams/sandbox-engine.ts';
+import { requireOpenFiles } from './config/open-files.ts';
 import { databaseFile } from './config/state-dir.ts';
 import { offlineControl } from './policy/offline-control.ts';
 import { offlineDecide } from './policy/offline-decide.ts';
@@ -21,6 +22,7 @@ export interface Administration extends KernelOperations, AsyncDisposable {
  * @throws StoreError `state_locked`; PrerequisiteError `state_directory_unusable`
  */
 export async function openAdministration(config: CompiledConfig): Promise<Administration> {
+  requireOpenFiles();
   const lock = await lockStateDir(config.stateDir);
   try {
     const store = await openSqliteStore({ file: databaseFile(config.stateDir) });

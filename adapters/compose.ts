@@ -30,6 +30,7 @@ import { ensureGuest } from '../harnesses/guest/bundle.ts';
 import { scriptedHarness } from '../harnesses/scripted/harness.ts';
 import { compileArgumentChecks } from './argument-check.ts';
 import { noSecrets } from './broker/no-secrets.ts';
+import { requireOpenFiles } from './config/open-files.ts';
 import { databaseFile } from './config/state-dir.ts';
 import { threadDelivery } from './delivery/thread-delivery.ts';
 import { noEgress } from './egress/no-egress.ts';
@@ -95,6 +96,7 @@ const T = {
  * @throws ConfigError, PrerequisiteError, PolicyError; StoreError `state_locked`. Nothing stays open then.
  */
 export async function createKernel(config: CompiledConfig, options: KernelOptions = {}): Promise<LocalKernel> {
+  requireOpenFiles();
   const lock = await lockStateDir(config.stateDir);
   const undo: (() => Promise<void> | void)[] = [() => lock.release()];
   try {
@@ -141,7 +143,10 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
       .toResolvedValue(
         async (clock: Clock, store: Store) => {
           const onEvent = (event: NewEvent) =>
-            void store.events.append(event, clock.now()).catch((error: unknown) => onError(error, undefined));
+            void store.events.append(event, clock.now()).catch((error: unknown) => {
+              // Of a kernel that could not be put together only the fault counts, not what was on its way when the store closed.
+              if (undo.length > 0) onError(error, undefined);
+            });
           return kept(await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent }), (policy) => policy.close());
         },
         [T.clock, T.store],

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
+import type { PrerequisiteError } from '../../core/errors.ts';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
+import { openFilesLimit, requireOpenFiles } from '../config/open-files.ts';
 import { databaseFile, stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
@@ -55,7 +57,7 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
   async node() {
     const ok = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
     const check = { id: 'node', ok, detail: `${process.versions.node} at ${process.execPath}` };
-    return [ok ? check : { ...check, fix: 'npm ci --include=optional' }];
+    return [ok ? check : { ...check, fix: 'npm ci --include=optional' }, openFilesCheck()];
   },
   git: ({ host }) => programCheck(host, 'git'),
   go: ({ host }) => programCheck(host, 'go'),
@@ -94,6 +96,17 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
     return [{ id: 'opa', ok: true, detail: `${await findOpa({ env: { ...host.env } })} ${OPA_VERSION}` }];
   },
 };
+
+function openFilesCheck(): Check {
+  const limit = openFilesLimit();
+  try {
+    requireOpenFiles(limit);
+    return { id: 'open-files', ok: true, detail: `${limit} at once` };
+  } catch (error) {
+    const { message, hint = '' } = error as PrerequisiteError;
+    return { id: 'open-files', ok: false, detail: message, fix: hint };
+  }
+}
 
 async function databaseCheck(file: string): Promise<Check> {
   const { databaseFault } = await import('../store/mikro-orm/database-health.ts');

@@ -14,8 +14,10 @@ export interface Io {
   readStdin(maxBytes: number): Promise<string>;
   /** Calls `fn` for each interruption (Ctrl-C, SIGTERM, SIGHUP) with its number from 1; the returned function stops that. */
   onInterrupt(fn: (count: number) => void): () => void;
-  /** Calls `fn` once when the reader of standard output has gone. */
-  onStdoutClosed(fn: () => void): void;
+  /** Calls `fn` when standard output takes no more: `EPIPE` when its reader has gone, else why (`ENOSPC`, …). */
+  onStdoutFailed(fn: (error: NodeJS.ErrnoException) => void): void;
+  /** Resolves when standard output has taken all that was written, or has failed. */
+  stdoutTaken(): Promise<void>;
   /** Milliseconds since the epoch, as the person at the terminal has it. */
   now(): number;
   /** Leaves at once. */
@@ -40,14 +42,12 @@ export function processIo(): Io {
     cwd: process.cwd(),
     readStdin,
     onInterrupt,
-    onStdoutClosed(fn) {
-      process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EPIPE') throw error;
-        fn();
-      });
+    onStdoutFailed(fn) {
+      process.stdout.on('error', fn);
       // A terminal that has gone away is no reason to fail either.
       process.stderr.on('error', () => undefined);
     },
+    stdoutTaken: () => new Promise((resolve) => void process.stdout.write('', () => resolve())),
     now: () => Date.now(),
     exit: (code) => process.exit(code),
     async createKernel(config) {

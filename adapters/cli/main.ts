@@ -1,25 +1,38 @@
 import { CommanderError } from 'commander';
 import { errorBody, UsageError } from '../../core/errors.ts';
+import { openFilesError } from '../config/open-files.ts';
 import type { GlobalOptions } from './context.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
+import type { Dispatch } from './grammar.ts';
 import { type Io, processIo } from './io.ts';
 import { Output } from './output.ts';
-import { buildProgram, type Dispatch } from './program.ts';
+import { buildProgram } from './program.ts';
 import { packageVersion } from './version.ts';
 
 /** Runs one command line to its end. @returns the exit code; it never rejects */
 export async function main(args: readonly string[], io: Io = processIo()): Promise<number> {
-  let code: number = EXIT.good;
-  const reader = { gone: false };
-  io.onStdoutClosed(() => {
+  const reader: { gone: boolean; fault?: Error } = { gone: false };
+  io.onStdoutFailed((error) => {
+    // A reader that has gone took what it wanted; anything else loses what it is owed.
+    if (error.code !== 'EPIPE') reader.fault ??= error;
     reader.gone = true;
   });
   const makeOutput = (json: boolean) => new Output({ json, reader, stdout: io.stdout, stderr: io.stderr, env: io.env });
+  const code = await runLine(args, io, makeOutput);
+  await io.stdoutTaken();
+  if (reader.fault === undefined) return code;
+  makeOutput(false).error({ error: { code: 'output_lost', message: `standard output cannot be written: ${reader.fault.message}` } });
+  return EXIT.bad;
+}
+
+async function runLine(args: readonly string[], io: Io, makeOutput: (json: boolean) => Output): Promise<number> {
+  let code: number = EXIT.good;
   const dispatch: Dispatch = async (command, global: GlobalOptions) => {
     const out = makeOutput(global.json ?? false);
     try {
       code = await command({ io, out, global });
-    } catch (error) {
+    } catch (raised) {
+      const error = openFilesError(raised);
       code = exitCodeOf(error);
       out.error(errorBody(error));
     }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { DAY, durationArgument, idArgument, nameArgument } from './arguments.ts';
-import type { On } from './program.ts';
+import type { On } from './grammar.ts';
 
 /** The grammar of `outwork policy`. */
 export function addPolicy(program: Command, on: On): void {
@@ -9,28 +9,22 @@ export function addPolicy(program: Command, on: On): void {
     .command('build')
     .description('compile the rules')
     .option('--sign <key>', 'also sign rules, data and version with this Ed25519 private key (PEM)')
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/policy.ts')).policyBuild(context, options)),
-    );
+    .action(on(async () => (await import('./commands/policy.ts')).policyBuild));
   policy
     .command('test')
     .description('every gate of the rules; ends at the first fault')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/policy.ts')).policyTest(context)));
+    .action(on(async () => (await import('./commands/policy.ts')).policyTest));
   policy
     .command('check')
     .description('every gate and a replay of recorded decisions on one screen; exit 1 when one fails')
     .option('--since <time>', 'replay decisions no older than this: 30m, 12h, 30d', durationArgument, 30 * DAY)
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/policy.ts')).policyCheck(context, options)),
-    );
+    .action(on(async () => (await import('./commands/policy.ts')).policyCheck));
   policy
     .command('explain')
     .description('why a decision was made, rule by rule')
     .argument('[decision]', 'decision id', idArgument('dec'))
     .option('--input <file>', 'a question of your own instead: JSON as rules see it')
-    .action((decision, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/policy-explain.ts')).policyExplain(context, decision, options)),
-    );
+    .action(on(async () => (await import('./commands/policy-explain.ts')).policyExplain));
   policy
     .command('replay')
     .description('what the rules on disk would have decided; exit 1 when they allow more')
@@ -39,9 +33,7 @@ export function addPolicy(program: Command, on: On): void {
     )
     .option('--bundle <dir>', 'another bundle root than the configured one')
     .option('--allow-widening', 'exit 0 even when more is allowed')
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/policy-replay.ts')).policyReplay(context, options)),
-    );
+    .action(on(async () => (await import('./commands/policy-replay.ts')).policyReplay));
   policy
     .command('new')
     .description('begin something')
@@ -50,32 +42,27 @@ export function addPolicy(program: Command, on: On): void {
     .argument('<name>', 'its code: lower-case letters, digits and _')
     .addOption(new Option('--kind <kind>', 'what it is asked about').choices(['call', 'placement', 'approval']).default('call'))
     .addOption(new Option('--effect <effect>', 'what it does').choices(['deny', 'ask']).default('deny'))
-    .action((name, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/policy-new.ts')).policyNewRule(context, name, options)),
-    );
+    .action(on(async () => (await import('./commands/policy-new.ts')).policyNewRule));
   addPolicyChanges(policy, on);
 }
 
 function addPolicyChanges(policy: Command, on: On): void {
-  const commands = () => import('./commands/policy-apply.ts');
   policy
     .command('apply')
     .description('load what is on disk through every gate')
     .option('--allow-widening', 'also when it allows more than what runs; needs --user')
     .option('--user <name>', 'who says so: a user with the role policy', nameArgument)
     .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
-    .action((options, command: Command) => on(command, async (context) => (await commands()).policyApply(context, options)));
+    .action(on(async () => (await import('./commands/policy-apply.ts')).policyApply));
   policy
     .command('rollback')
     .description('let an earlier snapshot run again')
     .argument('<digest>', 'digest of the snapshot, or its first eight characters or more')
     .requiredOption('--user <name>', 'who says so: a user with the role policy', nameArgument)
     .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
-    .action((digest, options, command: Command) =>
-      on(command, async (context) => (await commands()).policyRollback(context, digest, options)),
-    );
+    .action(on(async () => (await import('./commands/policy-apply.ts')).policyRollback));
   policy
     .command('status')
     .description('what runs, since when, and what can be rolled back to')
-    .action((_options, command: Command) => on(command, async (context) => (await commands()).policyStatus(context)));
+    .action(on(async () => (await import('./commands/policy-apply.ts')).policyStatus));
 }

@@ -2,11 +2,8 @@ import { Command, Option } from 'commander';
 import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
 import { addApproval } from './approval-program.ts';
 import { DAY, durationArgument, idArgument, listOf, nameArgument, numberArgument } from './arguments.ts';
-import type { CommandContext, GlobalOptions } from './context.ts';
+import { type Dispatch, type On, onWith, refuseEmptyValues } from './grammar.ts';
 import { addPolicy } from './policy-program.ts';
-
-/** Runs a command's own file; it is loaded only when that command runs, so that help and version stay fast. */
-export type Dispatch = (command: (context: CommandContext) => Promise<number>, global: GlobalOptions) => Promise<void>;
 
 const ROLES = ['user', 'approver', 'operator', 'policy'] as const;
 const ENGINES = ['bubblewrap'] as const;
@@ -26,25 +23,21 @@ export function buildProgram(version: string, dispatch: Dispatch): Command {
       '\nExit codes: 0 good, 1 done and not good, 2 usage, 3 something is missing, 4 refused, 5 parked, 130 interrupted.\nText that starts with a dash comes after `--`.',
     );
 
-  /** Ties a command to its function; `run` gets the command's own options and arguments. */
-  const on = (command: Command, run: (context: CommandContext) => Promise<number>) =>
-    dispatch(run, command.optsWithGlobals() as GlobalOptions);
-
+  const on = onWith(dispatch);
   addSetup(program, on);
   addRun(program, on);
   addRows(program, on);
   addApproval(program, on);
   addPolicy(program, on);
+  refuseEmptyValues(program);
   return program;
 }
-
-export type On = (command: Command, run: (context: CommandContext) => Promise<number>) => Promise<void>;
 
 function addSetup(program: Command, on: On): void {
   program
     .command('doctor')
     .description('check what this machine must have; exit 3 when something required is missing')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/doctor.ts')).doctor(context)));
+    .action(on(async () => (await import('./commands/doctor.ts')).doctor));
   program
     .command('setup')
     .description('install and prepare what is missing; can be repeated')
@@ -52,16 +45,16 @@ function addSetup(program: Command, on: On): void {
     .option('--dry-run', 'only say what would be done')
     .option('--undo', 'take back what earlier set-ups added')
     .option('--delete-state', 'with --undo: also the state directory with everything in it')
-    .action((options, command: Command) => on(command, async (context) => (await import('./commands/setup.ts')).setup(context, options)));
+    .action(on(async () => (await import('./commands/setup.ts')).setup));
   const config = program.command('config').description('the configuration that applies');
   config
     .command('show')
     .description('every value and where it came from')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/config.ts')).configShow(context)));
+    .action(on(async () => (await import('./commands/config.ts')).configShow));
   config
     .command('check')
     .description('check the file; exit 4 when it is not good')
-    .action((_options, command: Command) => on(command, async (context) => (await import('./commands/config.ts')).configCheck(context)));
+    .action(on(async () => (await import('./commands/config.ts')).configCheck));
 }
 
 function addRun(program: Command, on: On): void {
@@ -76,14 +69,12 @@ function addRun(program: Command, on: On): void {
     .option('--harness <name>', 'agent program', nameArgument)
     .option('--scenario <name>', 'scenario of the scripted model: a name or a path')
     .option('--wait', 'stay through gates until the run has ended')
-    .action((message, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/run.ts')).runCommand(context, message, options)),
-    );
+    .action(on(async () => (await import('./commands/run.ts')).runCommand));
   program
     .command('serve')
     .description('run the kernel with its HTTP API until SIGTERM or Ctrl-C; twice leaves at once')
     .option('--listen <address:port>', 'where the API listens (default: api.listen, 127.0.0.1:7270); port 0 takes a free one')
-    .action((options, command: Command) => on(command, async (context) => (await import('./commands/serve.ts')).serve(context, options)));
+    .action(on(async () => (await import('./commands/serve.ts')).serve));
   program
     .command('compare')
     .description('run the same turns under each placement and measure them')
@@ -98,9 +89,7 @@ function addRun(program: Command, on: On): void {
     .option('--concurrency <n>', 'users at once', numberArgument(1, 64), 1)
     .option('--out <dir>', 'write index.html and results.json there')
     .option('--quick', 'fewer turns, rougher figures')
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/compare.ts')).compare(context, options)),
-    );
+    .action(on(async () => (await import('./commands/compare.ts')).compare));
 }
 
 function addRows(program: Command, on: On): void {
@@ -112,21 +101,17 @@ function addRows(program: Command, on: On): void {
     .option('--thread <id>', 'of one thread', idArgument('thr'))
     .addOption(new Option('--in <states>', 'in these states, comma-separated').argParser(listOf(Object.keys(TRANSITIONS))))
     .option('--limit <n>', 'at most so many', numberArgument(1, 1000), 50)
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/runs.ts')).runsList(context, { ...options, state: options.in })),
-    );
+    .action(on(async () => (await import('./commands/runs.ts')).runsList));
   runs
     .command('show')
     .description('one run: attempts, calls, decisions, and what has to happen next')
     .argument('<run>', 'run id', idArgument('run'))
-    .action((id, _options, command: Command) => on(command, async (context) => (await import('./commands/runs.ts')).runsShow(context, id)));
+    .action(on(async () => (await import('./commands/runs.ts')).runsShow));
   runs
     .command('cancel')
     .description('cancel a run')
     .argument('<run>', 'run id', idArgument('run'))
-    .action((id, _options, command: Command) =>
-      on(command, async (context) => (await import('./commands/runs.ts')).runsCancel(context, id)),
-    );
+    .action(on(async () => (await import('./commands/runs.ts')).runsCancel));
   runs
     .command('resolve')
     .description('say how the unknown call of a parked run ended')
@@ -136,9 +121,7 @@ function addRows(program: Command, on: On): void {
         .choices(['done', 'not-done', 'abort'])
         .makeOptionMandatory(),
     )
-    .action((id, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/runs.ts')).runsResolve(context, id, options.as)),
-    );
+    .action(on(async () => (await import('./commands/runs.ts')).runsResolve));
 
   const thread = program.command('thread').description('threads and their messages');
   thread
@@ -146,17 +129,13 @@ function addRows(program: Command, on: On): void {
     .description('list threads')
     .option('--tenant <name>', 'tenant (default: default)', nameArgument)
     .option('--limit <n>', 'at most so many', numberArgument(1, 1000), 50)
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/thread.ts')).threadList(context, options)),
-    );
+    .action(on(async () => (await import('./commands/thread.ts')).threadList));
   thread
     .command('show')
     .description('messages of a thread')
     .argument('<thread>', 'thread id', idArgument('thr'))
     .option('--tenant <name>', 'tenant (default: default)', nameArgument)
-    .action((id, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/thread.ts')).threadShow(context, id, options)),
-    );
+    .action(on(async () => (await import('./commands/thread.ts')).threadShow));
 
   program
     .command('events')
@@ -168,9 +147,7 @@ function addRows(program: Command, on: On): void {
     .option('--run <id>', 'of one run', idArgument('run'))
     .option('--from <cursor>', 'events after this cursor', numberArgument(0, Number.MAX_SAFE_INTEGER), 0)
     .option('--no-follow', 'end with the last event there is')
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/events.ts')).eventsTail(context, options)),
-    );
+    .action(on(async () => (await import('./commands/events.ts')).eventsTail));
 
   addSandboxes(program, on);
   addUsers(program, on);
@@ -185,9 +162,7 @@ function addSandboxes(program: Command, on: On): void {
     .command('build')
     .description('verify the image, and build it when it is not exactly what its sources make')
     .option('--force', 'build again what is up to date; sandboxes that run keep theirs')
-    .action((options, command: Command) =>
-      on(command, async (context) => (await import('./commands/sandbox-image.ts')).imageBuild(context, options)),
-    );
+    .action(on(async () => (await import('./commands/sandbox-image.ts')).imageBuild));
 }
 
 function addUsers(program: Command, on: On): void {
@@ -198,25 +173,24 @@ function addUsers(program: Command, on: On): void {
     .argument('<name>', 'name', nameArgument)
     .option('--tenant <name>', 'tenant (default: default)', nameArgument)
     .addOption(new Option('--role <roles>', 'roles, comma-separated (default: user)').argParser(listOf(ROLES)))
-    .action((name, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/user.ts')).userAdd(context, name, options)),
-    );
+    .action(on(async () => (await import('./commands/user.ts')).userAdd));
   user
     .command('ls')
     .description('list users')
     .option('--tenant <name>', 'of one tenant', nameArgument)
-    .action((options, command: Command) => on(command, async (context) => (await import('./commands/user.ts')).userList(context, options)));
-  const switchUser = (verb: 'disable' | 'enable', description: string) =>
-    user
-      .command(verb)
-      .description(description)
-      .argument('<name>', 'name', nameArgument)
-      .option('--tenant <name>', 'tenant (default: default)', nameArgument)
-      .action((name, options, command: Command) =>
-        on(command, async (context) => (await import('./commands/user.ts')).userSwitch(context, name, verb === 'disable', options)),
-      );
-  switchUser('disable', 'refuse the tokens of a user and what is posted for it; what runs goes on');
-  switchUser('enable', 'let a disabled user act again');
+    .action(on(async () => (await import('./commands/user.ts')).userList));
+  user
+    .command('disable')
+    .description('refuse the tokens of a user and what is posted for it; what runs goes on')
+    .argument('<name>', 'name', nameArgument)
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .action(on(async () => (await import('./commands/user.ts')).userDisable));
+  user
+    .command('enable')
+    .description('let a disabled user act again')
+    .argument('<name>', 'name', nameArgument)
+    .option('--tenant <name>', 'tenant (default: default)', nameArgument)
+    .action(on(async () => (await import('./commands/user.ts')).userEnable));
   user
     .command('token')
     .description('issue a bearer token; it is shown once')
@@ -224,7 +198,5 @@ function addUsers(program: Command, on: On): void {
     .argument('<name>', 'name', nameArgument)
     .option('--tenant <name>', 'tenant (default: default)', nameArgument)
     .option('--ttl <time>', 'how long it counts: 30m, 12h, 90d', durationArgument, 30 * DAY)
-    .action((name, options, command: Command) =>
-      on(command, async (context) => (await import('./commands/user.ts')).userToken(context, name, options)),
-    );
+    .action(on(async () => (await import('./commands/user.ts')).userToken));
 }

@@ -39,7 +39,7 @@ async function run(...args: string[]): Promise<{ code: number; stdout: string; s
     stdout: sink('stdout'),
     stderr: sink('stderr'),
     ...{ env: { HOME: dir }, cwd: dir, readStdin: async () => '', exit: () => {}, now: () => Date.now() },
-    ...{ onInterrupt: () => () => {}, onStdoutClosed: () => {} },
+    ...{ onInterrupt: () => () => {}, onStdoutFailed: () => {}, stdoutTaken: async () => {} },
     createKernel: () => Promise.reject(new Error('a kernel was made')),
     openRows: openAdministration,
   };

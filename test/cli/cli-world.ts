@@ -87,9 +87,10 @@ export class CliWorld implements Disposable {
         listeners.add(fn);
         return () => listeners.delete(fn);
       },
-      onStdoutClosed(fn) {
-        closed = fn;
+      onStdoutFailed(fn) {
+        closed = () => fn(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
       },
+      stdoutTaken: async () => undefined,
       now: () => Date.now(),
       exit: (code) => exits.push(code),
       createKernel: this.createKernel,

@@ -79,6 +79,66 @@ interface CheckLine {
 const checkOf = ({ stdout }: { readonly stdout: string }, id: string) =>
   (JSON.parse(stdout) as { checks: CheckLine[] }).checks.find((check) => check.id === id);
 
+describe('an empty value', () => {
+  it.each([
+    ['--state', 'user', 'ls'],
+    ['--config', 'user', 'ls'],
+    ['--scenario', 'run', '--user', 'ann', 'hi'],
+    ['--listen', 'serve'],
+    ['--out', 'compare'],
+  ])('of %s is a usage error and names it', (option, ...command) => {
+    for (const empty of ['', '  ']) {
+      const error = errorOf(outwork(...command, option, empty, '--json'));
+      expect(error).toMatchObject({ status: 2, code: 'usage', message: expect.stringContaining(option) });
+    }
+  });
+});
+
+describe('standard output that takes nothing', () => {
+  const into = (file: string, ...args: string[]) =>
+    spawnSync('sh', ['-c', `exec "$0" "$@" >${file}`, process.execPath, LAUNCHER, ...args], options());
+
+  it.each([[['user', 'ls']], [['user', 'ls', '--json']], [['--help']], [['doctor']], [['nonsense', '--json']]])(
+    'a full disk under %j is told in one line',
+    (args) => {
+      const { status, stderr } = into('/dev/full', ...args);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/(^|\n)error: standard output cannot be written: ENOSPC.* \(output_lost\)\n$/);
+      expect(stderr).not.toMatch(/^ +at /m);
+      // Control.
+      expect(into('/dev/null', ...args).stderr).not.toContain('output_lost');
+    },
+  );
+
+  it('a reader that has gone is no error', () => {
+    const { stderr } = spawnSync('sh', ['-c', '"$0" "$@" | true', process.execPath, LAUNCHER, 'config', 'show'], options());
+    expect(stderr).not.toContain('EPIPE');
+    expect(stderr).not.toContain('error');
+  });
+});
+
+describe('too few open files', () => {
+  const within = (files: number, ...args: string[]) =>
+    spawnSync('sh', ['-c', `ulimit -n ${files} && exec "$0" "$@"`, process.execPath, LAUNCHER, '--json', ...args], options());
+
+  it.each([[['user', 'ls']], [['run', '--user', 'ann', 'hi']], [['serve', '--listen', '127.0.0.1:0']]])(
+    '%j names the limit and the cure',
+    (args) => {
+      for (const files of [30, 40]) {
+        expect(errorOf(within(files, ...args))).toMatchObject({
+          ...{ status: 3, code: 'open_files_exhausted', message: expect.stringContaining(`${files} files`) },
+          hint: expect.stringContaining('ulimit -n'),
+        });
+      }
+    },
+  );
+
+  it('doctor fails, and is good with enough', () => {
+    expect(checkOf(within(128, 'doctor'), 'open-files')).toMatchObject({ ok: false, fix: expect.stringContaining('ulimit') });
+    expect(checkOf(within(1024, 'doctor'), 'open-files')).toMatchObject({ ok: true });
+  });
+});
+
 describe('a database that cannot be used', () => {
   let file: string;
   beforeEach(() => {

@@ -9,7 +9,7 @@ import { printTable } from '../table.ts';
 export interface ApprovalListOptions {
   readonly tenant?: string;
   readonly run?: string;
-  readonly state?: readonly ApprovalState[];
+  readonly in?: readonly ApprovalState[];
   readonly limit: number;
 }
 
@@ -24,9 +24,9 @@ const STYLE: Readonly<Record<ApprovalState, Style>> = {
 
 /** Asks, newest first; without `--in` those that wait for an answer. */
 export async function approvalList(context: CommandContext, options: ApprovalListOptions): Promise<number> {
-  const { tenant, run, state = ['pending'], limit } = options;
+  const { tenant, run, in: states = ['pending'], limit } = options;
   const { out } = context;
-  const filter = { ...(tenant === undefined ? {} : { tenant }), ...(run === undefined ? {} : { run }), states: state, limit };
+  const filter = { ...(tenant === undefined ? {} : { tenant }), ...(run === undefined ? {} : { run }), states, limit };
   const approvals = await withOperations(context, (kernel) => kernel.listApprovals(filter));
   if (out.json) {
     out.document(approvals);
@@ -74,13 +74,17 @@ function printView(out: Output, { approval, files }: ApprovalView): void {
   if (state === 'pending') out.note(`outwork approval approve ${id} | outwork approval deny ${id}`);
 }
 
-/** Answers as the local operator; of several answers the first counts. */
-export async function approvalAnswer(
-  context: CommandContext,
-  id: string,
-  answer: 'approve' | 'deny',
-  { note }: { readonly note?: string },
-): Promise<number> {
+export interface AnswerOptions {
+  readonly note?: string;
+}
+
+/** Approves as the local operator; of several answers the first counts. */
+export const approvalApprove = (context: CommandContext, id: string, options: AnswerOptions) => answerWith('approve', context, id, options);
+
+/** Denies as the local operator; of several answers the first counts. */
+export const approvalDeny = (context: CommandContext, id: string, options: AnswerOptions) => answerWith('deny', context, id, options);
+
+async function answerWith(answer: 'approve' | 'deny', context: CommandContext, id: string, { note }: AnswerOptions): Promise<number> {
   const approval = await withOperations(context, (kernel) =>
     kernel.answerApproval({ approval: id, answer, ...(note === undefined ? {} : { note }) }),
   );

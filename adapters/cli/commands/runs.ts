@@ -8,15 +8,15 @@ import { printTable } from '../table.ts';
 export interface RunsListOptions {
   readonly tenant?: string;
   readonly thread?: string;
-  readonly state?: readonly RunState[];
+  readonly in?: readonly RunState[];
   readonly limit: number;
 }
 
 /** Newest-limited list of runs. */
-export async function runsList(context: CommandContext, { tenant, thread, state, limit }: RunsListOptions): Promise<number> {
+export async function runsList(context: CommandContext, { tenant, thread, in: states, limit }: RunsListOptions): Promise<number> {
   const { out } = context;
   const filter = { ...(tenant === undefined ? {} : { tenant }), ...(thread === undefined ? {} : { thread }), limit };
-  const runs = await withOperations(context, (kernel) => kernel.listRuns(state === undefined ? filter : { ...filter, states: state }));
+  const runs = await withOperations(context, (kernel) => kernel.listRuns(states === undefined ? filter : { ...filter, states }));
   if (out.json) {
     out.document(runs);
     return EXIT.good;
@@ -50,8 +50,12 @@ export async function runsCancel(context: CommandContext, id: string): Promise<n
   return EXIT.good;
 }
 
+export interface ResolveOptions {
+  readonly as: 'done' | 'not-done' | 'abort';
+}
+
 /** A person's word on the unknown call of a parked run. */
-export async function runsResolve(context: CommandContext, id: string, as: 'done' | 'not-done' | 'abort'): Promise<number> {
+export async function runsResolve(context: CommandContext, id: string, { as }: ResolveOptions): Promise<number> {
   const run = await withOperations(context, (kernel) => kernel.resolveRun(id, as));
   if (context.out.json) context.out.document(run);
   else context.out.line(`${run.id} ${run.state}`);

@@ -65,8 +65,13 @@ async function revoke(context: CommandContext, tenant: string, name: string): Pr
   return EXIT.good;
 }
 
-/** Switches a user off or on again. */
-export async function userSwitch(context: CommandContext, name: string, disabled: boolean, options: UserOptions): Promise<number> {
+/** Switches a user off. */
+export const userDisable = (context: CommandContext, name: string, options: UserOptions) => switchUser(true, context, name, options);
+
+/** Lets a disabled user act again. */
+export const userEnable = (context: CommandContext, name: string, options: UserOptions) => switchUser(false, context, name, options);
+
+async function switchUser(disabled: boolean, context: CommandContext, name: string, options: UserOptions): Promise<number> {
   const { tenant = DEFAULT_TENANT } = options;
   const user = await withOperations(context, (kernel) => kernel.disableUser({ tenant, name, disabled }));
   if (context.out.json) context.out.document(user);
