@@ -2,6 +2,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { buildPolicy } from '../../adapters/policy/build.ts';
+import type { CallPolicyInput } from '../../core/policy/types.ts';
 import { PolicyCommands } from './support/commands.ts';
 import { callInput, shellInput } from './support/inputs.ts';
 import { SHIPPED } from './support/policy-dir.ts';
@@ -69,6 +70,19 @@ describe('outwork policy replay', () => {
     const own = await commands.json('policy', 'replay', '--since', '1d');
     expect([draft.code, own.code]).toEqual([1, 0]);
     expect(own.document).toMatchObject({ asked: 2, looser: [], stricter: [] });
+  });
+
+  test('a question recorded before calls told of their credential is asked as one without', async () => {
+    await people();
+    const { credential: _, recipe: __, ...older } = shellInput(['git', 'log']);
+    const decision = { effect: 'allow', obligations: [{ kind: 'effect_class', class: 'pure' }] } as const;
+    await commands.record({ input: older as CallPolicyInput, decision });
+    const { code, document } = await commands.json('policy', 'replay', '--since', '1d');
+    expect([code, document]).toMatchObject([0, { asked: 1, looser: [], stricter: [] }]);
+    // Control: with a credential it is another question, and its answer another.
+    const credentialed = { ...shellInput(['git', 'log']), credential: 'present', recipe: 'github' } as const;
+    const [id] = await commands.record({ input: credentialed, decision });
+    expect((await commands.json('policy', 'replay', '--since', '1d')).document).toMatchObject({ asked: 2, stricter: [{ of: id }] });
   });
 
   test('only what is recent enough', async () => {

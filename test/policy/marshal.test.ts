@@ -23,6 +23,14 @@ describe('names change at one place', () => {
     expect(shown).not.toHaveProperty('smuggled');
   });
 
+  test('a call recorded before credentials were told of is shown as one without', () => {
+    const { credential, recipe, ...older } = callInput({ credential: 'present', recipe: 'github' });
+    expect(toRegoInput({ ...older, credential, recipe })).toMatchObject({ credential: 'present', recipe: 'github' });
+    const shown = toRegoInput(older as PolicyInput);
+    expect(shown).toMatchObject({ credential: 'none', recipe: '' });
+    expect(checkOf('call')(shown)).toBe(true);
+  });
+
   test("arguments pass as they are: their keys may be a caller's", () => {
     const args = { someKey: { otherKey: 1 }, some_key: 2 };
     expect(toRegoInput(callInput({ args })).args).toEqual(args);
