@@ -84,7 +84,13 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   };
   const publicKey = optionalPath('policy.publicKey', given.policy?.publicKey);
   const siteDir = optionalPath('policies.dir', given.policies?.dir);
-  const policy = { dir, logInput, ...(publicKey === undefined ? {} : { publicKey }), ...(siteDir === undefined ? {} : { siteDir }) };
+  const policy = {
+    dir,
+    logInput,
+    ...(publicKey === undefined ? {} : { publicKey }),
+    ...(siteDir === undefined ? {} : { siteDir }),
+    ...opaSource(given, lines),
+  };
   const capacity = defaultCapacity();
   for (const key of Object.keys(capacity) as (keyof typeof capacity)[]) {
     capacity[key] = pick(`capacity.${key}`, capacity[key], given.capacity?.[key]);
@@ -114,6 +120,12 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   const tenants = compileTenants(given.tenants ?? {}, lines);
   const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy };
   return { config: deepFreeze({ ...config, capacity, limits, ceilings, tenants, log, api }), lines };
+}
+
+function opaSource({ policy }: ConfigFile, lines: ConfigLine[]): Pick<CompiledConfig['policy'], 'opa'> {
+  if (policy?.opa === undefined) return {};
+  for (const key of ['url', 'sha256'] as const) lines.push({ path: `policy.opa.${key}`, value: policy.opa[key], source: 'file' });
+  return { opa: policy.opa };
 }
 
 /** The defaults of an account with what the file says over them. */

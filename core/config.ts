@@ -28,6 +28,8 @@ export interface CompiledConfig {
     readonly publicKey?: string;
     /** What the decision log keeps of a question beside its digest; absent means `redacted`. */
     readonly logInput?: 'digest' | 'redacted';
+    /** Where set-up fetches OPA for this machine when it cannot build it, and what it must be; absent means nowhere. */
+    readonly opa?: { readonly url: string; readonly sha256: string };
   };
   readonly capacity: Readonly<Record<CapacityName, number>>;
   readonly limits: SandboxLimits;

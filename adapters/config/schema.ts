@@ -92,7 +92,18 @@ export const configFileSchema = z.strictObject({
   harness: name.optional(),
   model: z.strictObject({ gateway: z.literal('scripted').optional(), scenario: path.optional() }).optional(),
   policy: z
-    .strictObject({ dir: path.optional(), publicKey: path.optional(), logInput: z.enum(['digest', 'redacted']).optional() })
+    .strictObject({
+      dir: path.optional(),
+      publicKey: path.optional(),
+      logInput: z.enum(['digest', 'redacted']).optional(),
+      /** Where `setup --full` fetches OPA when there is no Go to build it with: a program for this machine, and its digest. */
+      opa: z
+        .strictObject({
+          url: z.url({ protocol: /^https?$/ }).max(2048),
+          sha256: z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 digest in hexadecimal'),
+        })
+        .optional(),
+    })
     .optional(),
   /** Rules and data of one's own. */
   policies: z.strictObject({ dir: path.optional() }).optional(),

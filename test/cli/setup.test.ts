@@ -141,18 +141,24 @@ describe('the rest', () => {
   });
 
   it('Go is wanted only where OPA is missing, and an old one is refused', async () => {
-    expect(await take(goStep, host(['go', 'apt-get'], { on: () => ({ stdout: 'go version go1.19.8 linux/amd64' }) }))).toMatchObject({
+    expect(await take(goStep(), host(['go', 'apt-get'], { on: () => ({ stdout: 'go version go1.19.8 linux/amd64' }) }))).toMatchObject({
       state: 'failed',
       detail: expect.stringContaining('1.21'),
     });
-    expect(await take(goStep, host(['go'], { on: () => ({ stdout: 'go version go1.26.1 linux/amd64' }) }))).toMatchObject({
+    expect(await take(goStep(), host(['go'], { on: () => ({ stdout: 'go version go1.26.1 linux/amd64' }) }))).toMatchObject({
       state: 'present',
     });
     const old = host(['apt-get'], { root: true, on: () => ({ stdout: 'golang-go:\n  Installed: (none)\n  Candidate: 2:1.19~1\n' }) });
-    expect(await take(goStep, old)).toMatchObject({ state: 'failed', detail: expect.stringContaining('golang-go of this system is 1.19') });
+    expect(await take(goStep(), old)).toMatchObject({
+      state: 'failed',
+      detail: expect.stringContaining('golang-go of this system is 1.19'),
+    });
     expect(old.ran).toEqual(['apt-cache policy golang-go']);
-    expect(await take(goStep, host(['apt-get']))).toMatchObject({ state: 'manual', command: expect.stringContaining('golang-go') });
-    expect(await take(opaStep, host([]), true)).toMatchObject({ state: 'planned', command: expect.stringMatching(/^go install .*opa@v/) });
+    expect(await take(goStep(), host(['apt-get']))).toMatchObject({ state: 'manual', command: expect.stringContaining('golang-go') });
+    expect(await take(opaStep(), host([]), true)).toMatchObject({
+      state: 'planned',
+      command: expect.stringMatching(/^go install .*opa@v/),
+    });
   });
 });
 

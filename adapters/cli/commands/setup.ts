@@ -1,3 +1,4 @@
+import type { CompiledConfig } from '../../../core/config.ts';
 import { UsageError } from '../../../core/errors.ts';
 import { type CommandContext, configOf } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
@@ -32,7 +33,7 @@ const STYLE: Readonly<Record<StepResult['state'] | UndoResult['state'], Style>> 
 export async function setup(context: CommandContext, options: SetupOptions): Promise<number> {
   if (options.undo) return undoSetup(context, machine(context.io.env), options);
   if (options.deleteState) throw new UsageError('usage', '--delete-state belongs to --undo');
-  const steps = await stepsFor(configOf(context).stateDir, options.full ?? false);
+  const steps = await stepsFor(configOf(context), options.full ?? false);
   return runSetup(context, steps, machine(context.io.env), options.dryRun ?? false);
 }
 
@@ -90,13 +91,14 @@ function printStep(out: CommandContext['out'], result: StepResult | UndoResult):
   out.line({ text: result.state.padEnd(8), style: STYLE[result.state] }, `${result.id.padEnd(16)} ${first}`);
   for (const line of more) out.line(' '.repeat(INDENT) + line);
   // Never broken: it is there to be copied.
+  if ('hint' in result && result.hint !== undefined) out.line(`${' '.repeat(8)}hint: ${result.hint}`);
   if (result.command !== undefined && result.state !== 'removed') out.line(`${' '.repeat(8)}run: ${result.command}`);
 }
 
-async function stepsFor(stateDir: string, full: boolean): Promise<readonly SetupStep[]> {
+async function stepsFor({ stateDir, policy }: CompiledConfig, full: boolean): Promise<readonly SetupStep[]> {
   const { BASE_PACKAGES, FULL_PACKAGES, goStep, guestStep, opaStep, packagesStep, stateDirStep, subIdsStep } = await import(
     '../setup/steps.ts'
   );
   const base = [packagesStep('packages', BASE_PACKAGES), subIdsStep(), guestStep, stateDirStep(stateDir)];
-  return full ? [...base, packagesStep('test-packages', FULL_PACKAGES), goStep, opaStep] : base;
+  return full ? [...base, packagesStep('test-packages', FULL_PACKAGES), goStep(policy.opa), opaStep(policy.opa)] : base;
 }

@@ -1,3 +1,4 @@
+import { OutworkError } from '../../../core/errors.ts';
 import type { SetupHost } from './host.ts';
 import type { Added } from './receipt.ts';
 
@@ -27,6 +28,9 @@ export interface StepResult {
   readonly state: 'present' | 'done' | 'planned' | 'manual' | 'failed';
   readonly detail: string;
   readonly command?: string;
+  /** Of a failure that has them. */
+  readonly code?: string;
+  readonly hint?: string;
   /** What it brought to this machine, for the receipt. */
   readonly added?: readonly Added[];
 }
@@ -54,7 +58,8 @@ export async function takeStep(
     return { id, state: 'failed', detail: `done, and still: ${after.detail}`, command, added };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
-    return command === undefined ? { id, state: 'failed', detail } : { id, state: 'failed', detail, command };
+    const typed = error instanceof OutworkError ? { code: error.code, ...(error.hint === undefined ? {} : { hint: error.hint }) } : {};
+    return { id, state: 'failed', detail, ...(command === undefined ? {} : { command }), ...typed };
   }
 }
 

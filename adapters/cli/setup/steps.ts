@@ -2,6 +2,7 @@ import { appendFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ensureGuest } from '../../../harnesses/guest/bundle.ts';
 import { ensureStateDir, stateDirFault } from '../../config/state-dir.ts';
+import type { Download } from '../../download.ts';
 import { findOpa, installOpa, OPA_VERSION } from '../../policy/opa.ts';
 import { addSubIdsCommand, currentUser, type KernelUser, readSubIds } from '../../sandbox/slices.ts';
 import type { SetupHost } from './host.ts';
@@ -162,13 +163,14 @@ export function stateDirStep(dir: string): SetupStep {
   };
 }
 
-/** Go, only where OPA has yet to be built. */
-export const goStep: SetupStep = {
+/** Go, only where OPA has yet to be built: not where it is there, and not where configuration says from where to fetch it. */
+export const goStep = (download?: Download): SetupStep => ({
   id: 'go',
   async plan(host) {
     if (await opaIn(host)) return { kind: 'present', detail: 'not needed: OPA is there' };
     const go = host.which('go');
     if (go === undefined) {
+      if (download !== undefined) return { kind: 'present', detail: `not needed: OPA is fetched from ${download.url}` };
       // The Go of an old release is not worth installing.
       const { stdout } = await host.run('apt-cache', ['policy', 'golang-go']);
       requireGo('golang-go of this system', /Candidate: (?:\d+:)?(\d+)\.(\d+)/.exec(stdout));
@@ -178,7 +180,7 @@ export const goStep: SetupStep = {
     requireGo(go, version);
     return { kind: 'present', detail: `${go} ${version?.[1]}.${version?.[2]}` };
   },
-};
+});
 
 /** @throws Error saying what to do when a version that is known is too old to build OPA with */
 function requireGo(what: string, version: RegExpExecArray | null): void {
@@ -190,7 +192,7 @@ function requireGo(what: string, version: RegExpExecArray | null): void {
 }
 
 /** OPA in its pinned version, to edit policies. */
-export const opaStep: SetupStep = {
+export const opaStep = (download?: Download): SetupStep => ({
   id: 'opa',
   async plan(host) {
     const found = await opaIn(host);
@@ -198,14 +200,17 @@ export const opaStep: SetupStep = {
     return {
       kind: 'needed',
       detail: `OPA ${OPA_VERSION} is missing`,
-      command: `go install github.com/open-policy-agent/opa@v${OPA_VERSION}`,
+      command:
+        host.which('go') === undefined && download !== undefined
+          ? `fetch ${download.url} (sha256 ${download.sha256})`
+          : `go install github.com/open-policy-agent/opa@v${OPA_VERSION}`,
       privileged: false,
       act: async (_prefix, log) => {
-        return [{ kind: 'opa', path: dirname(await installOpa(log, { env: { ...host.env } })) }];
+        return [{ kind: 'opa', path: dirname(await installOpa(log, { env: { ...host.env }, download })) }];
       },
     };
   },
-};
+});
 
 const opaIn = (host: SetupHost): Promise<string | undefined> =>
   findOpa({ env: { ...host.env } }).catch((error: { code?: string }) => {
