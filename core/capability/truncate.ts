@@ -7,8 +7,8 @@ import { cutSequenceStart } from '../leak/controls.ts';
  * @param total - bytes of the whole, of which `text` may itself be a part; the marker tells of it
  */
 export function truncateText(text: string, limit: number, total?: number): { readonly text: string; readonly truncated: boolean } {
+  if (Buffer.byteLength(text) <= limit) return { text, truncated: false };
   const bytes = Buffer.from(text);
-  if (bytes.length <= limit) return { text, truncated: false };
   const all = Math.max(total ?? 0, bytes.length);
   const room = limit - Buffer.byteLength(marker(all, all));
   if (room <= 0) return { text: wholeSequences(decodeHead(bytes.subarray(0, Math.max(0, limit)))), truncated: true };

@@ -1,6 +1,7 @@
 // Control sequences of terminals (ECMA-48), whole where they are whole. A string sequence (OSC, DCS, SOS, PM, APC) that has no end within
 // 4,096 characters loses its introducer only: its text must not vanish.
-const STRING = '(?:\\x1b[\\]PX^_]|[\\x90\\x98\\x9d-\\x9f])[^\\x07\\x1b\\x9c]{0,4096}(?:\\x07|\\x9c|\\x1b\\\\)';
+const C1_STRING = '[\\x90\\x98\\x9d-\\x9f]';
+const STRING = `(?:\\x1b[\\]PX^_]|${C1_STRING})[^\\x07\\x1b\\x9c]{0,4096}(?:\\x07|\\x9c|\\x1b\\\\)`;
 const CSI = '(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]?';
 const ESCAPE = '\\x1b[ -/]*[0-~]?';
 /** Characters as ranges of code units. */
@@ -48,7 +49,24 @@ for (const [first, last] of [...HIDDEN_UNITS, ...TAG_HALVES]) KINDS.fill(HIDES, 
 for (const [first, last] of JOINING_UNITS) KINDS.fill(JOINS, first, last + 1);
 
 /** Whether a text has a character of one of these kinds. */
-function has(text: string, kinds: number): boolean {
+const has = (text: string, kinds: number): boolean =>
+  Buffer.byteLength(text) === text.length ? hasInAscii(text, kinds) : hasInUnits(text, kinds);
+
+/** Four characters at a time: none of them is looked at more closely unless one is a control. */
+function hasInAscii(text: string, kinds: number): boolean {
+  const bytes = Buffer.from(new ArrayBuffer(Math.ceil(text.length / 4) * 4)).fill(' ', text.length);
+  bytes.write(text, 'latin1');
+  const words = new Uint32Array(bytes.buffer);
+  for (let i = 0; i < words.length; i += 1) {
+    const word = words[i] as number;
+    // A byte below 0x20 borrows, 0x7f carries into the high bit, which no byte of ASCII has.
+    if ((((word - 0x20202020) | (word + 0x01010101)) & 0x80808080) === 0) continue;
+    for (let at = 4 * i; at < 4 * i + 4; at += 1) if (((KINDS[bytes[at] as number] as number) & kinds) !== 0) return true;
+  }
+  return false;
+}
+
+function hasInUnits(text: string, kinds: number): boolean {
   const bytes = Buffer.from(new ArrayBuffer(text.length * 2));
   bytes.write(text, 'utf16le');
   const units = new Uint16Array(bytes.buffer);
@@ -84,31 +102,50 @@ export function copiesOf(text: string): readonly Copy[] {
   // Looking for what stands before a backspace means looking everywhere.
   const overstrike = text.includes('\b') ? '[^\\x08]\\x08|' : '';
   const whole = copy(text, new RegExp(`${STRING}|${overstrike}${CSI}|${ESCAPE}|${HIDDEN}|${JOINING}`, 'g'));
-  if (overstrike === '' && !BEGUN.test(text)) return [whole];
+  // Only what is no CSI has text inside that the first copy takes and the second leaves.
+  if (overstrike === '' && !OPENS.test(text)) return [whole];
   const opened = copy(text, new RegExp(`\\x1b[\\]PX^_\\\\]|${CSI}|\\x1b|${HIDDEN}|${JOINING}`, 'g'));
   return whole.text === opened.text ? [whole] : [whole, opened];
 }
 
+/** Where its characters stood is worked out when something is found in it. */
 function copy(text: string, removed: RegExp): Copy {
+  let places: Places | undefined;
+  return {
+    text: text.replace(removed, ''),
+    at(index) {
+      places ??= placesOf(text, removed);
+      return mapped(places, index);
+    },
+  };
+}
+
+/** Of every piece that is left: where it starts in the copy, and where in the original. */
+interface Places {
+  readonly starts: readonly number[];
+  readonly origins: readonly number[];
+}
+
+function placesOf(text: string, removed: RegExp): Places {
   const starts: number[] = [];
   const origins: number[] = [];
-  let out = '';
+  let length = 0;
   let from = 0;
   const keep = (to: number) => {
     if (to === from) return;
-    starts.push(out.length);
+    starts.push(length);
     origins.push(from);
-    out += text.slice(from, to);
+    length += to - from;
   };
   for (const match of text.matchAll(removed)) {
     keep(match.index);
     from = match.index + match[0].length;
   }
   keep(text.length);
-  return { text: out, at: (index) => mapped(starts, origins, index) };
+  return { starts, origins };
 }
 
-function mapped(starts: readonly number[], origins: readonly number[], index: number): number {
+function mapped({ starts, origins }: Places, index: number): number {
   let low = 0;
   let high = starts.length - 1;
   while (low < high) {
@@ -122,6 +159,7 @@ function mapped(starts: readonly number[], origins: readonly number[], index: nu
 const INTRODUCER = '[\\x1b\\x90\\x98\\x9b\\x9d-\\x9f]';
 const WHOLE = new RegExp(`${STRING}|(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b[ -/]+[0-~]|\\x1b[0-OQ-WYZ\\\\\\x60-~]`, 'g');
 const BEGUN = new RegExp(`${INTRODUCER}`);
+const OPENS = new RegExp(`\\x1b(?!\\[)|${C1_STRING}`);
 const SEQUENCE_CHARACTERS = 256;
 
 /** Start of an escape sequence that the end of `text` cuts off; its length when none is cut. Looks at the last 256 characters. */

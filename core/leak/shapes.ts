@@ -116,7 +116,7 @@ export const SHAPES: readonly Shape[] = [
   {
     name: 'url_password',
     hint: /:\/\/[^\s/@]{6,200}@/,
-    pattern: /\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s/@:"'`<>]{0,64}:(?<secret>[^\s/@:"'`<>]{6,128})@[A-Za-z0-9[]/g,
+    pattern: /(?<=\b[a-z][a-z0-9+.-]{1,15}):\/\/[^\s/@:"'`<>]{0,64}:(?<secret>[^\s/@:"'`<>]{6,128})@[A-Za-z0-9[]/g,
     except: wordy,
   },
   {
@@ -133,15 +133,34 @@ export const SHAPES: readonly Shape[] = [
   },
 ];
 
-/** Texts without any of these have none of the shapes: one look for all, instead of one for each. */
-const HINTS = new RegExp(SHAPES.map(({ hint }) => hint.source).join('|'));
+const HINTS = SHAPES.map(({ hint }) => hint.source).join('|');
+/** Places looked at one by one: in text that has more, each hint is looked for by itself. */
+const MAX_PLACES = 256;
+
+/** The shapes whose hint a text holds: one look for all, which stops where one of them begins. */
+function hintedBy(text: string): readonly Shape[] {
+  const any = new RegExp(HINTS, 'g');
+  let match = any.exec(text);
+  if (match === null) return [];
+  let left = SHAPES.map((shape) => ({ shape, here: new RegExp(shape.hint, 'y') }));
+  for (let places = 0; match !== null && places < MAX_PLACES; places += 1) {
+    const { index } = match;
+    left = left.filter(({ here }) => {
+      here.lastIndex = index;
+      return !here.test(text);
+    });
+    // One hint may begin inside of another.
+    any.lastIndex = index + 1;
+    match = any.exec(text);
+  }
+  if (match !== null) left = left.filter(({ shape }) => !shape.hint.test(text));
+  return SHAPES.filter((shape) => left.every((other) => other.shape !== shape));
+}
 
 /** Every known shape in a text, in the order of the table. */
 export function findShapes(text: string): ShapeSpan[] {
-  if (!HINTS.test(text)) return [];
   const spans: ShapeSpan[] = [];
-  for (const { name, hint, pattern, except } of SHAPES) {
-    if (!hint.test(text)) continue;
+  for (const { name, pattern, except } of hintedBy(text)) {
     for (const match of text.matchAll(pattern)) {
       const secret = match.groups?.secret ?? match[0];
       if (except?.(secret) === true) continue;

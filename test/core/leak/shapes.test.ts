@@ -112,6 +112,22 @@ describe('known shapes of credentials', () => {
     expect(text.slice(span?.start, span?.end)).toBe(password);
   });
 
+  it('finds one shape inside of what hints at another, and the second of two that touch', () => {
+    const token = `ghp_${noise(36)}`;
+    expect(findShapes(`https://oauth2:${token}@git.example.test/`).map(({ name }) => name)).toEqual(['github_token', 'url_password']);
+    expect(findShapes(`a1://b:${noise(16)}@c2://d:${noise(16)}@host`).map(({ name }) => name)).toEqual(['url_password', 'url_password']);
+  });
+
+  it.each(['task-', 'npm_', 'eyJ', '://aaaaaa@', 'authoriz'])('finds every shape behind any number of %j', (hint) => {
+    for (const [name, { finds }] of Object.entries(EXAMPLES)) {
+      const found = findShapes(`${`${hint} `.repeat(1000)}\n${finds[0]}\n`);
+      expect(
+        found.map((span) => span.name),
+        name,
+      ).toContain(name);
+    }
+  });
+
   it('ends on text that was made to be slow', () => {
     const hostile = [
       'eyJ'.repeat(200_000),
