@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { POLICY_KINDS } from '../../core/policy/contracts.ts';
 import { DAY, durationArgument, idArgument, nameArgument } from './arguments.ts';
 import type { On } from './grammar.ts';
 
@@ -40,7 +41,7 @@ export function addPolicy(program: Command, on: On): void {
     .command('rule')
     .description('write a rule and its test, in the site’s rules when policies.dir is configured')
     .argument('<name>', 'its code: lower-case letters, digits and _')
-    .addOption(new Option('--kind <kind>', 'what it is asked about').choices(['call', 'placement', 'approval']).default('call'))
+    .addOption(new Option('--kind <kind>', 'what it is asked about').choices(POLICY_KINDS).default('call'))
     .addOption(new Option('--effect <effect>', 'what it does').choices(['deny', 'ask']).default('deny'))
     .action(on(async () => (await import('./commands/policy-new.ts')).policyNewRule));
   addPolicyChanges(policy, on);

@@ -1,4 +1,5 @@
 import { PolicyError } from '../../core/errors.ts';
+import { POLICY_KINDS } from '../../core/policy/contracts.ts';
 import { type ParsedFile, packageOfPath, parseRules } from './rule-notes.ts';
 import { RULES_FOLDER, SITE_FOLDER } from './sources.ts';
 
@@ -14,7 +15,7 @@ const SITE_OFFERS: ReadonlySet<string> = new Set(['ask', 'deny', 'obligations'])
  * - the package of a file is its folder; the bundle's begin with `outwork`, those of the site with `site`;
  * - a public rule (its name does not begin with `_`) has a title and says code, threat and solution; a public function has a title;
  * - no two rules share a code, but for several bodies under one annotation of scope `document`;
- * - a package of the site offers deny, ask and obligations only.
+ * - a package of the site offers deny, ask and obligations only, and obligations for calls only: nothing else has an outcome to be held to.
  */
 export async function ruleFaults(opa: string, dir: string, siteDir?: string): Promise<readonly string[]> {
   const files = await parseRules(opa, dir, siteDir);
@@ -35,6 +36,9 @@ function packageFaults({ file, package: of, rules }: ParsedFile): string[] {
   if (root === SITE_FOLDER) {
     const more = rules.filter(({ name }) => !name.startsWith('_') && !SITE_OFFERS.has(name));
     for (const { name } of more) faults.push(`${file}: ${name} is not deny, ask or obligations; the name of a helper begins with _`);
+    const unheard =
+      POLICY_KINDS.some((kind) => kind !== 'call' && of === `${SITE_FOLDER}.${kind}`) && rules.some(({ name }) => name === 'obligations');
+    if (unheard) faults.push(`${file}: obligations are for calls, and would not be heard here`);
   }
   return faults;
 }

@@ -1,38 +1,32 @@
 import { CAPABILITIES } from '../../core/capability/types.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
-
-/** A question that no table has to list: it follows from what the data names. */
-export interface Probe {
-  readonly note: string;
-  readonly input: Readonly<Record<string, unknown>>;
-}
+import { egressProbes } from './egress-probes.ts';
+import { PROBE_IDENTITY, PROBE_SEAT, type Probe, textsAt, valueAt } from './probe.ts';
 
 /**
  * Questions about everything that two versions of the data name, in their Rego form: each capability for each caller, each program,
- * pattern and option, each placement and reviewed row, each approver. A change of data that widens shows in one of them, whether or not
+ * pattern and option, each placement and reviewed row, each approver, each listed host, each way to make a trigger. A change of data that widens shows in one of them, whether or not
  * anybody has asked it yet.
  *
  * @param now - `data.settings` that runs
  * @param next - `data.settings` that is to run
  */
 export function probeInputs(now: unknown, next: unknown): readonly Probe[] {
-  const probes = [...capabilityProbes(), ...placementProbes(now, next), ...approvalProbes(), ...programProbes(now, next)];
+  const probes = [
+    ...capabilityProbes(),
+    ...placementProbes(now, next),
+    ...approvalProbes(),
+    ...programProbes(now, next),
+    ...egressProbes(now, next).probes,
+    ...triggerProbes(),
+  ];
   return [...new Map(probes.map((probe) => [probe.note, probe])).values()];
 }
-
-const BASE = {
-  version: 1,
-  scope: { tenant: 'probe', user: 'probe', thread: 'probe', run: 'probe' },
-  actor: { user: 'probe', roles: ['user'] },
-  origin: 'interactive',
-  time: '0',
-};
-const SEAT = { placement: 'host-loop-shell', engine: 'bubblewrap', wall: 'namespaces' };
 
 function call(note: string, change: Readonly<Record<string, unknown>>): Probe {
   const facts = { calls_used: 0, calls_left: 1, wall_ms_left: 1, sandbox_origins: ['interactive'], other_actors: [], args_digest: '' };
   const none = { credential: 'none', recipe: '' };
-  return { note, input: { ...BASE, ...SEAT, ...facts, ...none, kind: 'call', caller: 'executor', ...change } };
+  return { note, input: { ...PROBE_IDENTITY, ...PROBE_SEAT, ...facts, ...none, kind: 'call', caller: 'executor', ...change } };
 }
 
 interface CommandChange {
@@ -71,29 +65,57 @@ function capabilityProbes(): Probe[] {
 }
 
 function placementProbes(now: unknown, next: unknown): Probe[] {
-  const harnesses = new Set(['outwork-probe', ...texts(now, 'placement', 'own_harnesses'), ...texts(next, 'placement', 'own_harnesses')]);
+  const harnesses = new Set([
+    'outwork-probe',
+    ...textsAt(now, 'placement', 'own_harnesses'),
+    ...textsAt(next, 'placement', 'own_harnesses'),
+  ]);
   const seats = [
-    ...PLACEMENTS.map((placement) => ({ ...SEAT, placement })),
+    ...PLACEMENTS.map((placement) => ({ ...PROBE_SEAT, placement })),
     ...[...rows(now, 'placement', 'reviewed'), ...rows(next, 'placement', 'reviewed')],
   ];
   return seats.flatMap((seat) =>
     [...harnesses].flatMap((harness) =>
       ['development', 'production'].map((profile) => ({
         note: `placement: ${JSON.stringify([seat.placement, seat.engine, seat.wall])} ${harness} in ${profile}`,
-        input: { ...BASE, ...SEAT, ...seat, kind: 'placement', harness, profile },
+        input: { ...PROBE_IDENTITY, ...PROBE_SEAT, ...seat, kind: 'placement', harness, profile },
       })),
     ),
   );
 }
 
 function approvalProbes(): Probe[] {
-  const question = { ...BASE, kind: 'approval', approval: '', capability: 'shell.exec', effect_class: 'once', args: {}, fingerprint: '' };
+  const question = {
+    ...PROBE_IDENTITY,
+    kind: 'approval',
+    approval: '',
+    capability: 'shell.exec',
+    effect_class: 'once',
+    args: {},
+    fingerprint: '',
+  };
   return ['probe', 'other'].flatMap((user) =>
     ['user', 'approver', 'operator', 'policy'].flatMap((role) =>
       ['approve', 'deny'].map((answer) => ({
         note: `approval: ${answer} by ${user === 'probe' ? 'the actor' : 'another'}, ${role}`,
         input: { ...question, answer, approver: { user, roles: [role] } },
       })),
+    ),
+  );
+}
+
+function triggerProbes(): Probe[] {
+  const question = { ...PROBE_IDENTITY, kind: 'trigger', body_digest: '' };
+  return ['create', 'delete'].flatMap((action) =>
+    ['executor', 'product', 'operator'].flatMap((caller) =>
+      ['schedule', 'webhook'].flatMap((source) =>
+        ['interactive', 'trigger'].flatMap((origin) =>
+          ['probe', 'other'].map((user) => ({
+            note: `trigger: ${action} ${source} by ${caller} in a run of ${origin} for ${user === 'probe' ? 'the actor' : 'another'}`,
+            input: { ...question, action, caller, source, origin, schedule: '', scope: { ...PROBE_IDENTITY.scope, user } },
+          })),
+        ),
+      ),
     ),
   );
 }
@@ -106,11 +128,11 @@ function programProbes(now: unknown, next: unknown): Probe[] {
     const [a, b] = [new Set(read(now)), new Set(read(next))];
     return [...new Set([...a].filter((item) => !b.has(item)).concat([...b].filter((item) => !a.has(item))))].slice(0, MOST);
   };
-  const denied = [...new Set([...texts(now, 'call', 'denied_programs'), ...texts(next, 'call', 'denied_programs')])];
-  const swapped = changed((settings) => texts(settings, 'call', 'denied_programs'));
-  const launchers = changed((settings) => texts(settings, 'call', 'launchers'));
+  const denied = [...new Set([...textsAt(now, 'call', 'denied_programs'), ...textsAt(next, 'call', 'denied_programs')])];
+  const swapped = changed((settings) => textsAt(settings, 'call', 'denied_programs'));
+  const launchers = changed((settings) => textsAt(settings, 'call', 'launchers'));
   const patterns = changed((settings) => patternTexts(settings)).map((text) => JSON.parse(text) as [string, Pattern]);
-  const environment = changed((settings) => texts(settings, 'effects', 'plain_env'));
+  const environment = changed((settings) => textsAt(settings, 'effects', 'plain_env'));
   return [
     ...swapped.flatMap((program) => [command([program]), command(['sh', '-c', program]), command(['env', program])]),
     ...launchers.flatMap((launcher) => [command([launcher]), ...denied.slice(0, 1).map((program) => command([launcher, program]))]),
@@ -133,23 +155,14 @@ function patternCommands(program: string, { words = [], flags = '', options = []
 }
 
 function patternTexts(settings: unknown): string[] {
-  const programs = at(settings, 'effects', 'programs');
+  const programs = valueAt(settings, 'effects', 'programs');
   if (programs === null || typeof programs !== 'object') return [];
   return Object.entries(programs).flatMap(([program, list]) =>
     Array.isArray(list) ? list.map((pattern) => JSON.stringify([program, pattern])) : [],
   );
 }
 
-function at(settings: unknown, ...path: readonly string[]): unknown {
-  return path.reduce((value: unknown, key) => (value as Record<string, unknown> | null | undefined)?.[key], settings);
-}
-
-function texts(settings: unknown, ...path: readonly string[]): readonly string[] {
-  const value = at(settings, ...path);
-  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];
-}
-
 function rows(settings: unknown, ...path: readonly string[]): readonly Record<string, string>[] {
-  const value = at(settings, ...path);
+  const value = valueAt(settings, ...path);
   return Array.isArray(value) ? value.filter((item) => item !== null && typeof item === 'object') : [];
 }

@@ -2,16 +2,25 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../../../core/errors.ts';
+import type { PolicyKind } from '../../../core/policy/contracts.ts';
 import { type CommandContext, configOf } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 
 export interface NewRuleOptions {
-  readonly kind: 'call' | 'placement' | 'approval';
+  readonly kind: PolicyKind;
   readonly effect: 'deny' | 'ask';
 }
 
+interface Example {
+  readonly condition: string;
+  /** Lines before the rule, when it needs a helper. */
+  readonly imports?: string;
+  readonly met: string;
+  readonly not: string;
+}
+
 /** A condition that a reader will recognise as an example, and a question that meets it, by kind. */
-const EXAMPLE = {
+const EXAMPLE: Readonly<Record<PolicyKind, Example>> = {
   call: {
     condition: 'input.capability == "shell.exec"\n\tinput.args.argv[0] == "change-me"',
     met: '{"capability": "shell.exec", "args": {"argv": ["change-me"]}}',
@@ -23,7 +32,21 @@ const EXAMPLE = {
     met: '{"approver": {"user": "change-me"}}',
     not: '{"approver": {"user": "bob"}}',
   },
-} as const;
+  egress: {
+    condition: 'hosts.matches("change-me.example.com", input.host)',
+    imports: 'import data.outwork.lib.hosts\n\n',
+    met: '{"host": "change-me.example.com"}',
+    not: '{"host": "change-me.example.com.evil.test"}',
+  },
+  trigger: {
+    condition: 'input.action == "create"\n\tinput.schedule == "change-me"',
+    met: '{"action": "create", "schedule": "change-me"}',
+    not: '{"action": "delete", "schedule": "change-me"}',
+  },
+};
+
+/** Kinds of which a question can wait for a person. */
+const ASKED: readonly PolicyKind[] = ['call', 'trigger'];
 
 /**
  * Writes a rule and its test that pass every gate as they are: in the site's rules when `policies.dir` is configured, else in the bundle.
@@ -32,7 +55,8 @@ const EXAMPLE = {
 export async function policyNewRule(context: CommandContext, name: string, { kind, effect }: NewRuleOptions): Promise<number> {
   if (!/^[a-z][a-z0-9_]{2,62}$/.test(name))
     throw new UsageError('usage', 'The name of a rule is its code: lower-case letters, digits and _.');
-  if (effect === 'ask' && kind !== 'call') throw new UsageError('usage', `Only a call can be asked about, not ${kind}.`);
+  if (effect === 'ask' && !ASKED.includes(kind))
+    throw new UsageError('usage', `Only ${ASKED.join(' and ')} can wait for a person, not ${kind}.`);
   const { dir, siteDir } = configOf(context).policy;
   const root = siteDir ?? dir;
   const folder = join(root, siteDir === undefined ? 'outwork' : 'site', kind);
@@ -53,7 +77,7 @@ export async function policyNewRule(context: CommandContext, name: string, { kin
 
 const ruleText = (of: string, name: string, kind: NewRuleOptions['kind'], effect: string): string => `package ${of}
 
-# METADATA
+${EXAMPLE[kind].imports ?? ''}# METADATA
 # title: ${name.replaceAll('_', ' ')}
 # schemas:
 #   - input: schema.input.${kind}
