@@ -90,7 +90,7 @@ const referencesIn = ({ call }: Question) =>
 async function capture(question: Question): Promise<(Captured & { readonly codeInArgument: boolean }) | Reason> {
   const references = referencesIn(question);
   if ('code' in references) return references;
-  const captured = await captureFiles(question.tools, references.files, question.signal);
+  const captured = await captureFiles(question.tools, references.files, question.secrets, question.signal);
   return 'code' in captured ? captured : { ...captured, codeInArgument: references.codeInArgument };
 }
 

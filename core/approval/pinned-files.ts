@@ -2,6 +2,8 @@ import { posix } from 'node:path';
 import type { Reason, ShellExecArgs } from '../capability/types.ts';
 import { SandboxError } from '../errors.ts';
 import { sha256Hex } from '../json.ts';
+import { ExactMatcher } from '../leak/exact.ts';
+import { scanText } from '../leak/scan.ts';
 import { SAFETY } from '../limits.ts';
 import type { ApprovalStore } from '../ports/approval-store.ts';
 import type { SandboxTools } from '../ports/placement.ts';
@@ -19,20 +21,29 @@ export interface Captured {
 
 /**
  * Brings the files that a command runs to the kernel, which hashes them: the guest's word on what they hold counts for nothing later.
- * A file that is not there, no regular one, or too large is a reason not to ask.
+ * A file that is not there, no regular one, too large, or holds a live secret (what is kept is shown to people) is a reason not to ask.
  * @throws SandboxError when the sandbox is lost
  */
-export async function captureFiles(tools: SandboxTools, references: readonly Reference[], signal: AbortSignal): Promise<Captured | Reason> {
+export async function captureFiles(
+  tools: SandboxTools,
+  references: readonly Reference[],
+  secrets: readonly string[],
+  signal: AbortSignal,
+): Promise<Captured | Reason> {
+  const exact = new ExactMatcher(secrets);
   const files: ReferencedFile[] = [];
   const kept: KeptFile[] = [];
   const texts: (string | undefined)[] = [];
   for (const { argument, path } of references) {
     const bytes = await readWhole(tools, path, signal);
     if (!(bytes instanceof Uint8Array)) return bytes;
+    const text = textOf(bytes);
+    if (scanText(text ?? Buffer.from(bytes).toString('latin1'), exact, { shapes: false }).length > 0)
+      return unusable(path, 'it holds a live secret');
     const sha256 = sha256Hex(bytes);
     files.push({ argument, path, sha256, size: bytes.length });
     kept.push({ sha256, body: Buffer.from(bytes).toString('base64') });
-    texts.push(textOf(bytes));
+    texts.push(text);
   }
   return { files, kept, texts };
 }

@@ -95,6 +95,29 @@ describe('a call that policy asks about', () => {
     expect(approval?.expiresAtMs).toBe(clock.now() + world.deps.capacity.approvalAnswerMs);
   });
 
+  it.each([
+    ['as it is', (secret: string) => secret],
+    ['encoded', (secret: string) => Buffer.from(secret).toString('base64')],
+  ])('a script that holds a live secret is not kept and not shown: %s', async (_, written) => {
+    const secret = 'Tq7Zk2VxT9mB4wNc8RdL5yHs3JfG6pKa';
+    for (const secrets of [[secret], []]) {
+      const world = await askWorld({ secrets });
+      world.files.set('deploy.sh', `echo ${written(secret)}\n`);
+      const reply = await world.ask(shell(['sh', 'deploy.sh']));
+      if (secrets.length > 0) {
+        expect(reply).toMatchObject({
+          effect: 'denied',
+          reasons: [{ code: 'approval_file_unusable', message: expect.stringContaining('live secret') }],
+        });
+        expect(JSON.stringify([reply, await world.store.calls.list(world.scope.run)])).not.toContain(written(secret));
+        expect(await approvals(world)).toEqual([]);
+      } else {
+        // Control: the same file without its being live is kept.
+        expect(reply).toMatchObject({ effect: 'parked', gate: { kind: 'approval' } });
+      }
+    }
+  });
+
   it('is carried out once when it is approved, and the approval is used up with it', async () => {
     const world = await askWorld();
     await world.answered('approved', await world.ask(shell(['git', 'push'])));
