@@ -4,7 +4,7 @@ import type { Json } from '../core/json.ts';
 
 /** Compiles the descriptors' argument schemas once; the check gives the first fault as `path: message`. */
 export function compileArgumentChecks(): (descriptor: CapabilityDescriptor, args: Json) => string | undefined {
-  const ajv = new Ajv2020({ strict: true, strictRequired: false, allErrors: false });
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTuples: false, allErrors: false });
   const checks = new Map<string, ValidateFunction>(Object.values(DESCRIPTORS).map(({ name, args }) => [name, ajv.compile(args)]));
   return (descriptor, args) => {
     const check = checks.get(descriptor.name);

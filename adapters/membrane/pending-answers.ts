@@ -1,4 +1,4 @@
-import { SandboxError, type SandboxErrorCode } from '../../core/errors.ts';
+import { CallError, type OutworkError, SandboxError, type SandboxErrorCode } from '../../core/errors.ts';
 import type { CommandProgress } from '../../core/ports/placement.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import type { ControlReply } from '../../core/wire/protocol.ts';
@@ -62,7 +62,8 @@ export class PendingAnswers {
    * An abort or the timeout asks the guest to stop and waits for its answer for the grace time only: a command that was ended still has
    * an outcome worth recording. Without an answer the end is not known, and the error says that of the guest.
    *
-   * @throws SandboxError `timeout` (aborted before it was handed over) `guest_lost`, and the code the guest answered
+   * @throws SandboxError `timeout` (aborted before it was handed over) `guest_lost`, and the code the guest answered; CallError
+   * `invalid_arguments`
    */
   async ask<K extends Kind>(question: Question<K>): Promise<Answer<K>> {
     const { kind, signal, send, cancel, timeoutMs, onProgress } = question;
@@ -119,8 +120,10 @@ export class PendingAnswers {
   }
 }
 
-function guestError(error: ControlReply['error']): SandboxError {
+function guestError(error: ControlReply['error']): OutworkError {
   const { code, message } = error ?? { code: 'start_failed', message: 'the guest gave no reason' };
+  // What is wrong with a command is called the same wherever it runs.
+  if (code === 'invalid_arguments') return new CallError(code, message);
   if (Object.hasOwn(GUEST_CODES, code)) return new SandboxError(code as SandboxErrorCode, message);
   return new SandboxError('start_failed', `${code}: ${message}`);
 }

@@ -25,12 +25,19 @@ export interface BoundCall {
   readonly argsDigest: string;
 }
 
+/**
+ * Stands in a model's reply for arguments of a tool that hold a NUL or half a character. They cannot be stored as they are, and changed ones
+ * would be another call: the call is refused instead.
+ */
+export const ILL_FORMED_ARGS = 'ill-formed text';
+
 /** @throws CallError `unknown_capability` `invalid_arguments` `caller_not_allowed`; nothing has happened then */
 export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallRequest): BoundCall {
   const descriptor = descriptorOf(request.capability);
   if (descriptor === undefined)
     throw new CallError('unknown_capability', `No capability of that name: ${String(request.capability).slice(0, 64)}`);
   const fault =
+    (request.args === ILL_FORMED_ARGS ? 'ill_formed_text' : undefined) ??
     jsonFault(request.args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) ??
     deps.argumentFault(descriptor, request.args);
   if (fault !== undefined) throw new CallError('invalid_arguments', `${descriptor.name}: ${fault}`);

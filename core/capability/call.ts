@@ -5,6 +5,7 @@ import type { Json } from '../json.ts';
 import { loggedInput } from '../policy/log.ts';
 import type { Broker, CallCredential } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
+import { CANCELLED } from '../ports/executor.ts';
 import type { SandboxTools } from '../ports/placement.ts';
 import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
 import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
@@ -248,10 +249,12 @@ async function execute(
 
 /** The executor reports how a local command ended. @throws CallError `permit_unknown` `permit_expired` */
 export async function closePermit(deps: CallDeps, scope: CallScope, report: PermitClose): Promise<FinalReply> {
+  const live = deps.live.find(scope.run);
+  // The kernel has stopped this attempt, and with it the command: how that would have ended is not known. A cancellation waits for its end.
+  if (live?.signal.aborted && live.signal.reason !== CANCELLED) throw new CallError('stale_fence', 'This attempt is over');
   const permit = deps.permits.take(report.permit, scope);
   const late = deps.clock.now() > permit.deadlineMs;
-  const tools = deps.live.find(scope.run)?.seat.tools;
-  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), tools, late ? 'unknown' : undefined);
+  const reply = await close(deps, permit, claimedOutcome(report.outcome, report.error), live?.seat.tools, late ? 'unknown' : undefined);
   if (late) throw new CallError('permit_expired', 'The outcome came after the deadline of its permit');
   return reply;
 }

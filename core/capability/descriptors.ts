@@ -85,7 +85,13 @@ const shell: CapabilityDescriptor = {
   runsIn: 'command',
   args: object(
     {
-      argv: { type: 'array', minItems: 1, maxItems: SAFETY.argvItems, items: text(SAFETY.argvBytes) },
+      argv: {
+        type: 'array',
+        minItems: 1,
+        maxItems: SAFETY.argvItems,
+        prefixItems: [{ ...text(SAFETY.argvBytes), minLength: 1 }],
+        items: text(SAFETY.argvBytes),
+      },
       cwd: path,
       env: {
         type: 'object',
