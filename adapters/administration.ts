@@ -31,6 +31,7 @@ export async function openAdministration(config: CompiledConfig): Promise<Admini
       throw new PolicyError('policy_not_ready', 'no kernel runs on this state directory', { hint: 'outwork serve' });
     };
     const operations = createOperations({
+      config,
       ...{ store, clock, policy: { status }, live: new LiveRuns(), runsPerUser: config.runsPerUser },
       control: offlineControl(config, store, clock),
       decide: offlineDecide(config, store, clock),

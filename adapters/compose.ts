@@ -336,6 +336,7 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
             config,
             onError: (error) => onError(error, undefined),
             operations: createOperations({
+              config,
               store,
               clock,
               policy,

@@ -7,6 +7,7 @@ import type { PlacementName } from '../core/run/types.ts';
 import { type Environment, faultText, findConfigFile, readConfigFile } from './config/file.ts';
 import { type ConfigFile, capacityFaults, defaultCapacity, defaultLimits } from './config/schema.ts';
 import { defaultStateDir } from './config/state-dir.ts';
+import { scenarioFrom } from './model/scenario-name.ts';
 
 /** What a command line may say over the file. */
 export interface ConfigOverrides {
@@ -74,7 +75,8 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   const runsPerUser = pick('runsPerUser', 1, runsPerUserOf(given.runsPerUser));
   const harness = pick('harness', 'scripted', given.harness, overrides.harness);
   const gateway = pick('model.gateway', 'scripted', given.model?.gateway);
-  const scenario = pick('model.scenario', 'hello', given.model?.scenario, overrides.scenario);
+  const scenarioOf = (where: string, name: string | undefined) => (name === undefined ? undefined : scenarioFrom(where, name));
+  const scenario = pick('model.scenario', 'hello', scenarioOf(base, given.model?.scenario), scenarioOf(options.cwd, overrides.scenario));
   const policyDir = given.policy?.dir === undefined ? undefined : resolve(base, given.policy.dir);
   const dir = pick('policy.dir', packageFolder('policies'), policyDir);
   const logInput = pick('policy.logInput', 'redacted', given.policy?.logInput);

@@ -59,7 +59,7 @@ export interface TenantConfig {
 
 /** The one rule of switching: run → user → tenant → global. */
 export function placementFor(
-  config: CompiledConfig,
+  config: Pick<CompiledConfig, 'placement' | 'tenants'>,
   who: { tenant: string; user: string; run?: PlacementName | undefined },
 ): PlacementName {
   const tenant = config.tenants[who.tenant];

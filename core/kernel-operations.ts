@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type ApprovalOperationsDeps, approvalOperations } from './approval/operations.ts';
 import { eventOf } from './capability/reply.ts';
+import { type CompiledConfig, placementFor } from './config.ts';
 import { PrerequisiteError, StoreError, UsageError } from './errors.ts';
 import { NAME_PATTERN } from './ids.ts';
 import type { ApiCaller, KernelOperations, RunView } from './kernel.ts';
@@ -26,6 +27,8 @@ export interface OperationsDeps extends ApprovalOperationsDeps {
   readonly runsPerUser?: number;
   /** Of the engine. */
   readonly image?: SandboxEngine['image'] | undefined;
+  /** Which placement a run gets. */
+  readonly config: Pick<CompiledConfig, 'placement' | 'tenants'>;
   /** There may be a run to claim. */
   readonly wake: () => void;
 }
@@ -85,7 +88,20 @@ export function createOperations(deps: OperationsDeps): KernelOperations {
       return { run, attempts, calls, decisions, lastEvent, next: nextStep(run, ahead, clock.now()) };
     },
     getRun: runOf,
-    listRuns: (filter) => store.runs.list(filter),
+    async listRuns(filter) {
+      const runs = await store.runs.list(filter);
+      const seats = await store.runs.lastSeats(runs.map(({ id }) => id));
+      return runs.map((run) => {
+        const placement = seats.get(run.id);
+        return {
+          ...run,
+          seat: {
+            placement: placement ?? placementFor(deps.config, { tenant: run.tenant, user: run.actor, run: run.placement }),
+            taken: placement !== undefined,
+          },
+        };
+      });
+    },
     async cancelRun(id) {
       const run = await runOf(id);
       if (isTerminal(run.state)) return run;

@@ -28,6 +28,12 @@ export interface RunView {
   readonly next: string;
 }
 
+/** A run of a list, and where it works. */
+export interface ListedRun extends Run {
+  /** The placement in which it was seated last; while it never was, the one that config chooses for it. */
+  readonly seat: { readonly placement: PlacementName; readonly taken: boolean };
+}
+
 /**
  * The operations of a kernel: what the command line, the API and the console do. The command line uses it in-process, or through the
  * operator socket of the kernel that owns the state directory; both are this interface.
@@ -51,7 +57,7 @@ export interface KernelOperations extends PolicyOperations, ApprovalOperations {
     actor?: string;
     states?: readonly RunState[];
     limit: number;
-  }): Promise<readonly Run[]>;
+  }): Promise<readonly ListedRun[]>;
   cancelRun(run: string): Promise<Run>;
   steerRun(steer: { tenant: string; run: string; user: string; body: string }): Promise<Message>;
   /** Ends an `unknown` call of a parked run. `abort` fails the run. @throws UsageError `not_found` `conflict` */

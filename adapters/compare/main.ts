@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { UsageError } from '../../core/errors.ts';
 import type { EngineName, PlacementName } from '../../core/run/types.ts';
 import { placeFault } from '../config/place.ts';
+import { scenarioFrom } from '../model/scenario-name.ts';
 import { removeTree } from '../sandbox/remove-tree.ts';
 import { resultFaults } from './check-results.ts';
 import { describeEngine } from './engine-facts.ts';
@@ -91,6 +92,7 @@ async function measureAll(options: CompareOptions, workDir: string): Promise<Com
     : undefined;
   if (bundle !== undefined)
     log(`repository ${bundle.facts.name} at ${bundle.facts.commit}: ${bundle.facts.files} files, ${bundle.facts.bundleMiB} MiB`);
+  const scenario = scenarioFrom(options.directory ?? process.cwd(), options.workload);
   await using stack = new AsyncDisposableStack();
   const floor = stack.use(await FloorMeter.open(workDir, options.engines));
   const sessions: MeasuredPlacement[] = [];
@@ -99,7 +101,7 @@ async function measureAll(options: CompareOptions, workDir: string): Promise<Com
     const directory = join(workDir, String(index));
     await mkdir(directory, { mode: 0o700 });
     log(`${seat.placement}/${seat.engine}: preparing`);
-    const setup = { ...seat, directory, configFile: options.configFile, scenario: options.workload, users: options.concurrency, signal };
+    const setup = { ...seat, directory, configFile: options.configFile, scenario, users: options.concurrency, signal };
     const session = stack.use(await MeasuredPlacement.open({ ...setup, bundle: bundle?.file, body: messageOf(options.workload) }));
     sessions.push(session);
   }

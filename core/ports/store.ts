@@ -156,6 +156,8 @@ export interface RunStore {
   /** How many runs are in each state that is not an end, parked ones by gate. States without a run are left out. */
   unfinished(): Promise<readonly RunCount[]>;
   attempts(run: string): Promise<readonly Attempt[]>;
+  /** Where each of these runs was seated last; one that never was is left out. */
+  lastSeats(runs: readonly string[]): Promise<ReadonlyMap<string, PlacementName>>;
 }
 
 export type CallState = 'prepared' | 'dispatched' | 'done' | 'unknown';

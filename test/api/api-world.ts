@@ -56,7 +56,7 @@ export async function apiWorld(options: { api?: Partial<ApiConfig>; operations?:
   };
   const rows = { store, clock, decide, wake: () => {} };
   const kernel: KernelOperations & Servable = {
-    ...createOperations({ ...rows, policy, live: new LiveRuns(), runsPerUser: 1 }),
+    ...createOperations({ ...rows, config: { placement: 'host-loop-shell', tenants: {} }, policy, live: new LiveRuns(), runsPerUser: 1 }),
     ...tokenApprovals(rows),
     authenticate: (token) => authenticate({ store, clock }, token),
     readiness: async () => self.readiness,

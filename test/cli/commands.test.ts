@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Run } from '../../core/run/types.ts';
@@ -93,6 +93,7 @@ describe('rows', () => {
     const { run, thread } = document as { run: Run; thread: string };
     expect((await world.run('runs', 'ls')).stdout).toContain(run.id);
     expect((await world.json('runs', 'ls', '--in', 'completed,failed')).document).toHaveLength(1);
+    expect((await world.run('runs', 'ls')).stdout).toMatch(/ host-loop-shell +\d{4}-/);
     expect((await world.json('runs', 'ls', '--in', 'queued')).document).toHaveLength(0);
     expect((await world.run('runs', 'show', run.id)).stdout).toMatch(/^next {2,}nothing/m);
     expect((await world.json('runs', 'show', run.id)).document).toMatchObject({ run: { id: run.id, state: 'completed' } });
@@ -144,6 +145,31 @@ describe('config', () => {
       expect(bad).toMatchObject({ code: 4, document: { error: { code: 'config_malformed' } } });
       expect(JSON.stringify(bad.document)).toMatch(/placment: unknown key.*engine:|engine:.*placment: unknown key/);
     }
+  });
+
+  it.each([
+    ['model: {scenario: nope}', 'model.scenario: there is no scenario nope'],
+    ['model: {scenario: ./bad.json}', 'model.scenario: '],
+    ['model: {scenario: ./absent.json}', 'model.scenario: no scenario can be read'],
+    ['policy: {dir: absent}', 'policy.dir: '],
+    ['policy: {publicKey: absent}', 'policy.publicKey: '],
+  ])('check reads what the file names: %s', async (text, fault) => {
+    const file = join(world.dir, 'outwork.yaml');
+    writeFileSync(join(world.dir, 'bad.json'), '{"name": "bad", "steps": 3}');
+    writeFileSync(file, text);
+    expect(await world.json('config', 'check')).toMatchObject({
+      code: 4,
+      document: { error: { code: 'config_unreadable', message: expect.stringContaining(`${file}: ${fault}`) } },
+    });
+  });
+
+  it('control: a scenario that is right, beside the file, is good; rules of one’s own that are not built yet are a warning', async () => {
+    copyFileSync(join(import.meta.dirname, '../../harnesses/scripted/scenarios/hello.json'), join(world.dir, 'mine.json'));
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'model: {scenario: ./mine.json}\npolicies: {dir: rules}\n');
+    expect(await world.json('config', 'check')).toMatchObject({
+      code: 0,
+      document: { warnings: [expect.stringContaining('outwork policy build')] },
+    });
   });
 
   it('a state directory that is open to others is exit 3, with the command that closes it', async () => {

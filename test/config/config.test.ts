@@ -95,6 +95,15 @@ describe('loadConfig', () => {
     const config = loadConfig({ file: 'etc/outwork.yaml', env: env(), cwd });
     expect([config.stateDir, config.policy.dir]).toEqual([join(cwd, 'etc', 'st'), join(cwd, 'etc', 'rules')]);
   });
+
+  it('reads a scenario in the file relative to the file, one of the command line relative to the working directory, and a name as a name', () => {
+    mkdirSync(join(cwd, 'etc'));
+    write('model: {scenario: ./mine.json}', 'etc/outwork.yaml');
+    const scenarioOf = (overrides = {}) => loadConfig({ file: 'etc/outwork.yaml', env: env(), cwd, overrides }).model.scenario;
+    expect(scenarioOf()).toBe(join(cwd, 'etc', 'mine.json'));
+    expect(scenarioOf({ scenario: 'mine.json' })).toBe(join(cwd, 'mine.json'));
+    expect(scenarioOf({ scenario: 'survey' })).toBe('survey');
+  });
 });
 
 describe('ceilings', () => {

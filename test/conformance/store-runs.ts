@@ -259,6 +259,25 @@ export function runClauses(current: Current): void {
     expect(await ids({ states: [] })).toEqual([]);
     expect(await ids({ tenant: 'other' })).toEqual([]);
   });
+
+  test('lastSeats gives of each run the placement of its latest seated attempt, and leaves out what never had one', async () => {
+    const { store } = current;
+    await addUser(store, 'ada');
+    const { run, thread } = await post(store);
+    const { run: waiting } = await post(store, { thread: thread.id });
+    const seats = async () => Object.fromEntries(await store.runs.lastSeats([run.id, waiting.id, 'run_unknown']));
+    expect(await seats()).toEqual({});
+    for (const placement of ['disposable-per-run', 'persistent-per-user'] as const) {
+      const ref = refOf(await mustClaim(store));
+      await store.runs.seat(ref, { placement, engine: 'bubblewrap', event: event('run.placed', ref.run), nowMs: T0 });
+      expect(await seats()).toEqual({ [run.id]: placement });
+      await settle(store, ref, 'queued');
+    }
+    // An attempt that has no seat yet takes nothing away.
+    await mustClaim(store);
+    expect(await seats()).toEqual({ [run.id]: 'persistent-per-user' });
+    expect(await store.runs.lastSeats([])).toEqual(new Map());
+  });
 }
 
 /** Every write that takes an attempt's word, each under its name. */

@@ -111,7 +111,7 @@ describe('a scenario that cannot be used', () => {
 
   it('is refused with file, path and reason', () => {
     const steps = [{ content: 'x', toolCalls: [] }];
-    expect(faultOf('no-such-one')).toMatch(/^config_unreadable: no-such-one: /);
+    expect(faultOf('no-such-one')).toMatch(/^config_unreadable: there is no scenario no-such-one$/);
     expect(faultOf(scenarioFile('{'))).toMatch(/^config_malformed: .*one\.json: /);
     expect(faultOf(scenarioFile({ name: 'x', description: 'd', steps: [{ content: 5, toolCalls: [] }] }))).toMatch(
       /one\.json\.steps\.0\.content: must be string/,

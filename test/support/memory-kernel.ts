@@ -135,7 +135,8 @@ export function createMemoryKernel(config: CompiledConfig): MemoryKernel {
           (actor ?? run.actor) === run.actor &&
           (states?.includes(run.state) ?? true),
       );
-      return rows.slice(0, limit);
+      const seat = (run: Run) => ({ placement: run.placement ?? config.placement, taken: run.fence > 0 });
+      return rows.slice(0, limit).map((run) => ({ ...run, seat: seat(run) }));
     },
     async cancelRun(id) {
       const run = find(id);

@@ -212,7 +212,12 @@ export const APPROVAL_VIEW = shape(
 );
 
 export const POSTED = shape({ thread: THREAD, message: MESSAGE, run: RUN }, ['thread', 'message', 'run']);
-export const RUNS = shape({ runs: list(RUN) }, ['runs']);
+const SEAT = {
+  ...shape({ placement: PLACEMENT, taken: { type: 'boolean' } }, ['placement', 'taken']),
+  description: 'the placement in which the run was seated last; while it never was (`taken` is false), the one that config chooses for it',
+};
+const LISTED_RUN = shape({ ...RUN.properties, seat: SEAT }, [...RUN.required, 'seat']);
+export const RUNS = shape({ runs: list(LISTED_RUN) }, ['runs']);
 export const THREADS = shape({ threads: list(THREAD) }, ['threads']);
 export const THREAD_VIEW = shape({ thread: THREAD, messages: list(MESSAGE), runs: list(RUN) }, ['thread', 'messages', 'runs']);
 export const EVENTS = shape({ events: list(EVENT), next: { type: 'integer', minimum: 0, description: 'the cursor to go on from' } }, [

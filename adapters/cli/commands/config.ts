@@ -1,3 +1,7 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CompiledConfig } from '../../../core/config.ts';
+import { ConfigError } from '../../../core/errors.ts';
 import { stateDirFault } from '../../config/state-dir.ts';
 import { explainConfig } from '../../config.ts';
 import { type CommandContext, loadOptions } from '../context.ts';
@@ -29,11 +33,14 @@ export async function configShow(context: CommandContext): Promise<number> {
   return EXIT.good;
 }
 
-/** Checks the configuration file; a bad one ends with every fault and exit code 4. @throws ConfigError */
+/** Checks the configuration file and the files that it names; a bad one ends with every fault and exit code 4. @throws ConfigError */
 export async function configCheck(context: CommandContext): Promise<number> {
   const { config } = explainConfig(loadOptions(context));
   const fault = stateDirFault(config.stateDir);
+  await checkNamedFiles(config);
   const warnings = fault === undefined ? [] : [`state directory ${config.stateDir} ${fault.message} (${fault.fix})`];
+  const { siteDir } = config.policy;
+  if (siteDir !== undefined && !isBuilt(siteDir)) warnings.push(`policies.dir: no compiled rules in ${siteDir} (outwork policy build)`);
   if (context.out.json) context.out.document({ ok: true, file: config.file ?? null, warnings });
   else {
     context.out.line(config.file === undefined ? 'no configuration file: defaults apply' : `${config.file} is good`);
@@ -41,3 +48,22 @@ export async function configCheck(context: CommandContext): Promise<number> {
   }
   return EXIT.good;
 }
+
+/** @throws ConfigError for a named file that no kernel could use */
+async function checkNamedFiles({ file, model, policy }: CompiledConfig): Promise<void> {
+  const refuse = (path: string, fault: string, hint?: string): never => {
+    throw new ConfigError('config_unreadable', `${file ?? '(defaults)'}: ${path}: ${fault}`, hint === undefined ? {} : { hint });
+  };
+  const { readScenario } = await import('../../model/scenario.ts');
+  try {
+    readScenario(model.scenario);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    refuse('model.scenario', error.message, error.hint);
+  }
+  const { publicKey, dir } = policy;
+  if (!isBuilt(dir)) refuse('policy.dir', `no compiled rules in ${dir}`, 'outwork policy build');
+  if (publicKey !== undefined && !existsSync(publicKey)) refuse('policy.publicKey', `no file ${publicKey}`);
+}
+
+const isBuilt = (dir: string): boolean => existsSync(join(dir, 'dist', 'manifest.json'));

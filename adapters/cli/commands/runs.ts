@@ -12,7 +12,7 @@ export interface RunsListOptions {
   readonly limit: number;
 }
 
-/** Newest-limited list of runs. */
+/** Runs, newest first. The placement of one that has had no seat yet is in brackets: it is what config chooses now. */
 export async function runsList(context: CommandContext, { tenant, thread, in: states, limit }: RunsListOptions): Promise<number> {
   const { out } = context;
   const filter = { ...(tenant === undefined ? {} : { tenant }), ...(thread === undefined ? {} : { thread }), limit };
@@ -26,7 +26,7 @@ export async function runsList(context: CommandContext, { tenant, thread, in: st
     { title: 'STATE', value: (run: (typeof runs)[0]) => run.state, style: (run: (typeof runs)[0]) => stateStyle(run.state) },
     { title: 'USER', value: (run: (typeof runs)[0]) => `${run.tenant}/${run.actor}` },
     { title: 'THREAD', value: (run: (typeof runs)[0]) => run.thread },
-    { title: 'PLACEMENT', value: (run: (typeof runs)[0]) => run.placement ?? '' },
+    { title: 'PLACEMENT', value: ({ seat }: (typeof runs)[0]) => (seat.taken ? seat.placement : `(${seat.placement})`) },
     { title: 'CREATED', value: (run: (typeof runs)[0]) => timeText(run.createdAtMs) },
     { title: 'WHY', value: (run: (typeof runs)[0]) => reasonOf(run) },
   ];

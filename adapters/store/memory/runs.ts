@@ -1,6 +1,6 @@
 import { StoreError } from '../../../core/errors.ts';
 import type { RunChange, RunCount, RunStore } from '../../../core/ports/store.ts';
-import { ACTIVE_STATES, type ClaimedRun, isTerminal, type Run, type RunState } from '../../../core/run/types.ts';
+import { ACTIVE_STATES, type ClaimedRun, isTerminal, type PlacementName, type Run, type RunState } from '../../../core/run/types.ts';
 import { leaseExpired, runClaimed } from '../own-events.ts';
 import { afterCancel, afterLeaseExpiry, isHeld, landing, requireMove, requireSettlement } from '../run-transition.ts';
 import { requireStorable } from '../storable.ts';
@@ -119,6 +119,10 @@ export function memoryRuns(memory: Memory): RunStore {
     },
     async attempts(run) {
       return state.attempts.filter((attempt) => attempt.run === run);
+    },
+    async lastSeats(runs) {
+      const seated = state.attempts.filter(({ run, placement }) => runs.includes(run) && placement !== undefined);
+      return new Map(seated.map(({ run, placement }) => [run, placement as PlacementName]));
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { RunCount, RunStore } from '../../../core/ports/store.ts';
-import type { GateKind } from '../../../core/run/types.ts';
+import type { GateKind, PlacementName } from '../../../core/run/types.ts';
 import { afterCancel, requireMove, requireSettlement } from '../run-transition.ts';
 import { isStorable, requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
@@ -15,6 +15,12 @@ import { toAttempt, toRun } from './rows.ts';
 const HEARTBEAT = `update runs set lease_until_ms = ?, lease_ms = ? where ${HELD_BY} returning cancel_requested`;
 
 const SEAT = 'update attempts set placement = ?, engine = ?, sandbox = ? where run = ? and fence = ?';
+
+/** In order of attempts, so that the last one of a run counts. */
+const LAST_SEATS = `
+select run, placement from attempts
+where run in (select value from json_each(?)) and placement is not null
+order by run, fence`;
 
 interface CountRecord {
   readonly state: RunCount['state'];
@@ -112,6 +118,10 @@ export function runStore(db: Database): RunStore {
     },
     async attempts(run) {
       return (await db.find(AttemptEntity, { run }, { orderBy: { fence: 'asc' } })).map(toAttempt);
+    },
+    async lastSeats(runs) {
+      const rows = await db.all<{ run: string; placement: PlacementName }>(LAST_SEATS, [JSON.stringify(runs)]);
+      return new Map(rows.map(({ run, placement }) => [run, placement]));
     },
   };
 }
