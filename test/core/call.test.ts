@@ -4,6 +4,7 @@ import type { CallRequest } from '../../core/capability/types.ts';
 import { SandboxError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Obligation } from '../../core/policy/types.ts';
+import { CANCELLED } from '../../core/ports/executor.ts';
 import { callWorld, commandOutcome, decision } from '../support/call-world.ts';
 
 const shell = (argv: readonly string[], more: Record<string, Json> = {}, step = 0): CallRequest => ({
@@ -247,5 +248,46 @@ describe('the call pipeline for a command that runs in the sandbox', () => {
     expect(await closePermit(world.deps, world.scope, { permit: permit.id, outcome: commandOutcome() })).toMatchObject({
       effect: 'parked',
     });
+  });
+
+  it.each([
+    { why: 'kernel closing', recorded: false },
+    { why: CANCELLED, recorded: true },
+  ])(
+    'an outcome that comes after the attempt was stopped ($why) is recorded only of a cancelled one: $recorded',
+    async ({ why, recorded }) => {
+      const world = await callWorld({ placement: 'persistent-per-user' });
+      const opened = await call(world.deps, world.scope, shell(['sleep', '9']));
+      if (opened.effect !== 'permit') throw new Error('no permit');
+      world.deps.live.add({ ...world.live, signal: AbortSignal.abort(why) });
+      const outcome = commandOutcome({ exitCode: null, signal: 'SIGKILL' });
+      const closing = closePermit(world.deps, world.scope, { permit: opened.permit.id, outcome });
+      if (recorded) await expect(closing).resolves.toMatchObject({ effect: 'done' });
+      else await expect(closing).rejects.toMatchObject({ code: 'stale_fence' });
+      expect(await world.store.calls.list(world.scope.run)).toMatchObject([{ state: recorded ? 'done' : 'dispatched' }]);
+    },
+  );
+
+  it.each([
+    ['a NUL', { argv: ['printf', 'a\0b'] }],
+    ['half a character', { argv: ['printf'], env: { A: '\ud800' } }],
+    ['such a key', { argv: ['printf'], env: { 'A\0': '' } }],
+  ])('%s in the arguments that a model gives a tool stays in no form: the call is refused', async (_what, args) => {
+    const toolCalls = [
+      { id: 'a', name: 'shell', args },
+      { id: 'b', name: 'shell', args: { argv: ['fine', '\u{fffd}'] } },
+    ];
+    const world = await callWorld({
+      model: { generate: async () => ({ content: '', toolCalls, usage: { inputTokens: 1, outputTokens: 1 } }) },
+    });
+    const messages = [{ role: 'user', content: 'go' }];
+    const reply = await call(world.deps, world.scope, { key: { step: 0, call: 1 }, capability: 'model.generate', args: { messages } });
+    if (reply.effect !== 'done') throw new Error(reply.effect);
+    const [ill, fine] = (reply.result as unknown as { toolCalls: { args: Json }[] }).toolCalls;
+    expect(fine?.args).toEqual({ argv: ['fine', '\u{fffd}'] });
+    await expect(
+      call(world.deps, world.scope, { key: { step: 0, call: 2 }, capability: 'shell.exec', args: ill?.args ?? null }),
+    ).rejects.toMatchObject({ code: 'invalid_arguments', message: 'shell.exec: ill_formed_text' });
+    expect(world.executed).toEqual([]);
   });
 });
