@@ -11,7 +11,8 @@ import { hostFunctions } from './host-functions.ts';
 import { writeInputSchemas } from './input-schemas.ts';
 import { findOpa, OPA_VERSION, runOpa } from './opa.ts';
 import { parseRules, ruleNotes } from './rule-notes.ts';
-import { distDir, ENTRYPOINT, listRules, listSiteRules, type Manifest, sourceDigest } from './sources.ts';
+import { loadSettings } from './settings.ts';
+import { distDir, ENTRYPOINT, listRules, listSiteRules, type Manifest, SHIPPED_DATA, sourceDigest } from './sources.ts';
 
 /**
  * Compiles the rules below `dir` to `dist/policy.wasm` and writes `dist/manifest.json`. Same rules, same bytes.
@@ -52,11 +53,15 @@ export async function buildPolicy(dir: string, siteDir?: string): Promise<Manife
     await mkdir(dist, { recursive: true });
     await replaceFile(join(dist, 'policy.wasm'), wasm);
     await replaceFile(join(dist, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    if (siteDir === undefined) await replaceFile(join(dist, SHIPPED_DATA), `${await dataText(dir)}\n`);
     return manifest;
   } finally {
     await rm(work, { recursive: true, force: true });
   }
 }
+
+/** The data beside which the rules were built. A bundle without data has none. */
+const dataText = async (dir: string): Promise<string> => JSON.stringify(JSON.parse((await loadSettings(dir)).json), null, 1);
 
 /** As the compiler takes them: from the bundle root. */
 const sitePaths = async (dir: string, siteDir: string | undefined): Promise<readonly string[]> =>

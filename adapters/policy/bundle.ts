@@ -8,6 +8,7 @@ import { loadCases, type PolicyCase } from './cases.ts';
 import { FileCache } from './file-cache.ts';
 import { verifyFileSet } from './file-set.ts';
 import { loadSettings } from './settings.ts';
+import { loadSite, type Site } from './site.ts';
 import { distDir, ENTRYPOINT, type Manifest, sourceDigest } from './sources.ts';
 
 /** One snapshot of rules and data: all that a decision depends on. */
@@ -19,6 +20,8 @@ export interface Bundle {
   readonly snapshot: string;
   readonly manifest: Manifest;
   readonly cases: readonly PolicyCase[];
+  /** The installation's own rules and schemas; undefined when it has none. */
+  readonly site: Site | undefined;
   /** Compact JWS over the digests, when the bundle carries one. */
   readonly signature: string | undefined;
 }
@@ -37,11 +40,12 @@ export async function loadBundle(dir: string, siteDir?: string, cache: FileCache
     if (siteDir !== undefined) await verifyFileSet(siteDir);
     const dist = distDir(dir, siteDir);
     const manifest = await readManifest(dist);
-    const [wasm, sources, settings, cases, signature] = await Promise.all([
+    const [wasm, sources, settings, cases, site, signature] = await Promise.all([
       readFile(join(dist, 'policy.wasm')),
       sourceDigest(dir, siteDir),
       loadSettings(dir, siteDir, cache),
       loadCases(dir, siteDir, cache),
+      siteDir === undefined ? undefined : loadSite(siteDir),
       readFile(join(dist, 'release.jws'), 'utf8').catch(() => undefined),
     ]);
     if (sources !== manifest.sources) throw stale('The rules are not those that policies were built from.');
@@ -54,6 +58,7 @@ export async function loadBundle(dir: string, siteDir?: string, cache: FileCache
       snapshot: snapshotDigest(digests),
       manifest,
       cases,
+      site,
       signature: signature?.trim(),
     };
   } catch (error) {
@@ -63,6 +68,12 @@ export async function loadBundle(dir: string, siteDir?: string, cache: FileCache
 }
 
 export const snapshotDigest = (digests: PolicyDigests): string => digestOf('outwork.policy-snapshot', digests);
+
+/** Digest of data, from its JSON. */
+export function dataDigest(dataJson: string): string {
+  const { settings, site_settings } = JSON.parse(dataJson) as { settings: unknown; site_settings?: unknown };
+  return digestOf('outwork.policy-data', site_settings === undefined ? settings : { settings, site_settings });
+}
 
 /** Changes when any file of the bundle roots may have changed. Cheap: looks at no content. */
 export async function bundleSignature(dir: string, siteDir?: string): Promise<string> {

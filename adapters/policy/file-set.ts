@@ -12,7 +12,7 @@ const ADMITTED: Readonly<Record<string, RegExp>> = {
   data: new RegExp(`^${NAME}\\.yaml$`),
   cases: new RegExp(`^${NAME}\\.yaml$`),
   schemas: new RegExp(`^(input|settings)/${NAME}\\.json$`),
-  dist: /^(policy\.wasm|manifest\.json|release\.jws)$/,
+  dist: /^(policy\.wasm|manifest\.json|data\.json|release\.jws)$/,
 };
 
 /**

@@ -2,13 +2,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { PolicyError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
 import type { Json } from '../../core/json.ts';
-import type { Flip } from '../../core/policy/control.ts';
+import type { Flip, PolicyChange } from '../../core/policy/control.ts';
 import { isLooser, type Outcome } from '../../core/policy/looseness.ts';
 import type { PolicyDigests, PolicyInput } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Bundle } from './bundle.ts';
 import { toRegoInput } from './marshal.ts';
 import { probeInputs } from './probe-inputs.ts';
+import { unjudgedChanges } from './site-change.ts';
 import type { Verdict } from './verdict.ts';
 
 /** Answers one question, given as JSON of its Rego form. */
@@ -24,15 +25,45 @@ export interface Question {
   readonly decided?: Outcome & { readonly digests: PolicyDigests };
 }
 
+/** A snapshot that can be asked. */
+export interface Asked {
+  readonly bundle: Bundle;
+  /** As `Ask`; an answer may be kept. */
+  askAgain(text: string): Verdict;
+}
+
+/** What a change does: the questions it answers differently, and what of it no question can judge. */
+export type Difference = Pick<PolicyChange, 'flips'> & Required<Pick<PolicyChange, 'unjudged'>>;
+
+export const NO_DIFFERENCE: Difference = { flips: [], unjudged: [] };
+
 /** Questions are asked in slices, so that decisions go on meanwhile. */
 const SLICE = 25;
+/** Of what is looser an event names so many. */
+const SHOWN = 20;
 
-/** The event of a change that lets more happen, by the person who let it; undefined when it does not. */
-export function widenedEvent(by: string, from: Bundle | undefined, to: Bundle, flips: readonly Flip[]): NewEvent | undefined {
+/** Why something is loaded: a person asked for it, by name; a poll asks for nothing. */
+export interface LoadRequest {
+  readonly byHand?: boolean;
+  readonly widenBy?: string | undefined;
+  /** Nothing was accepted before: what is looser is told, and held only where `holdFirst` says so. */
+  readonly first?: boolean;
+}
+
+/** The event of what a person let happen, or of a first load that is not the shipped one, when there is one. */
+export function changeEvents(
+  { widenBy, first }: LoadRequest,
+  from: Bundle | undefined,
+  { snapshot: to }: Bundle,
+  { flips, unjudged }: Difference,
+): readonly NewEvent[] {
   const looser = flips.filter((flip) => flip.looser).map(({ of, before, after }) => ({ of, before, after }));
-  if (looser.length === 0) return undefined;
-  const data = { by, from: from?.snapshot ?? '', to: to.snapshot, flips: looser.length, first: looser.slice(0, 20) };
-  return { type: 'policy.widened', data };
+  const more = { flips: looser.length, first: looser.slice(0, SHOWN), unjudged: unjudged.slice(0, SHOWN) };
+  if (widenBy !== undefined && looser.length + unjudged.length > 0) {
+    return [{ type: 'policy.widened', data: { by: widenBy, from: from?.snapshot ?? '', to, ...more } }];
+  }
+  if (first !== true || from === undefined || from.snapshot === to) return [];
+  return [{ type: 'policy.first_loaded', data: { shipped: from.snapshot, to, ...more } }];
 }
 
 /** Rows that must hold under any data. @throws PolicyError `policy_floor` naming the first that does not */
@@ -74,6 +105,14 @@ export async function findFlips(questions: readonly Question[], now: Ask, next: 
   return flips;
 }
 
+/** How `next` differs from `now`: over table rows, probes and recorded decisions, and in what only its form can tell. */
+export async function differenceBetween(now: Asked, next: Asked, recorded: readonly DecisionRow[]): Promise<Difference> {
+  const questions = [...fixedQuestions(now.bundle, next.bundle), ...recordedQuestions(recorded)];
+  const ask = (one: Asked) => (text: string) => one.askAgain(text);
+  const flips = await findFlips(questions, ask(now), ask(next), now.bundle.digests);
+  return { flips, unjudged: unjudgedChanges(now.bundle, next.bundle) };
+}
+
 /** The difference between two answers to one question; undefined when there is none. */
 export function flipOf({ of, kind, about }: Question, before: Outcome, after: Verdict): Flip | undefined {
   const looser = isLooser(before, after);
@@ -81,15 +120,17 @@ export function flipOf({ of, kind, about }: Question, before: Outcome, after: Ve
   return { of, kind, before: before.effect, after: after.effect, looser, codes: after.reasons.map(({ code }) => code), about };
 }
 
-/** @throws PolicyError `policy_widening`, with the first few flips in its message */
-export function refuseWidening(flips: readonly Flip[]): void {
+/** @throws PolicyError `policy_widening`, with the first few reasons in its message */
+export function refuseWidening({ flips, unjudged }: Difference): void {
   const looser = flips.filter((flip) => flip.looser);
-  if (looser.length === 0) return;
-  const shown = looser
-    .slice(0, 3)
-    .map(({ of, before, after }) => `${of}: ${before} → ${before === after ? `${after}, less bound` : after}`);
-  const more = looser.length > 3 ? `; and ${looser.length - 3} more` : '';
-  throw new PolicyError('policy_widening', `What is on disk allows more than what runs: ${shown.join('; ')}${more}.`, {
+  const reasons = [
+    ...unjudged.map((change) => `${change}, which no question can judge`),
+    ...looser.map(({ of, before, after }) => `${of}: ${before} → ${before === after ? `${after}, less bound` : after}`),
+  ];
+  if (reasons.length === 0) return;
+  const more = reasons.length > 3 ? `; and ${reasons.length - 3} more` : '';
+  const how = looser.length > 0 ? 'allows more' : 'may allow more';
+  throw new PolicyError('policy_widening', `What is on disk ${how} than what runs: ${reasons.slice(0, 3).join('; ')}${more}.`, {
     hint: 'outwork policy replay, then outwork policy apply --allow-widening --user NAME',
   });
 }

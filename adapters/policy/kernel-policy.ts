@@ -2,6 +2,7 @@ import type { CompiledConfig } from '../../core/config.ts';
 import type { NewEvent } from '../../core/events.ts';
 import type { DecisionStore } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
+import { loadShipped } from './shipped.ts';
 import { testServing } from './test-policy.ts';
 import { createPolicyEngine, type ReloadingPolicyEngine } from './wasm-engine.ts';
 
@@ -10,7 +11,7 @@ const REPLAYED = 500;
 
 /** The policy engine as a kernel runs it: with the configured places, its own decision log to replay and its state directory to remember. */
 export function createKernelPolicy(
-  { policy, stateDir, capacity }: CompiledConfig,
+  { policy, stateDir, capacity, profile }: CompiledConfig,
   deps: {
     readonly clock: Clock;
     readonly decisions: DecisionStore;
@@ -28,6 +29,8 @@ export function createKernelPolicy(
     clock: deps.clock,
     pollMs: capacity.policyPollMs,
     onEvent: deps.onEvent,
+    shipped: loadShipped,
+    holdFirst: profile === 'production',
     recent: () => deps.decisions.since(0, REPLAYED),
     test: (serving) => testServing(serving, { dir, siteDir }),
   });

@@ -55,12 +55,14 @@ export class PolicyWorker {
   readonly #thread: string;
   readonly #clock: Clock;
   #asked = 0;
+  #onEnd: () => void = () => undefined;
 
   private constructor(worker: Worker, call: SharedCall, thread: string, clock: Clock) {
     this.#clock = clock;
     this.#worker = worker;
     this.#call = call;
     this.#thread = thread;
+    worker.once('exit', () => this.#onEnd());
   }
 
   /** @throws PolicyError `policy_malformed` when the module cannot be instantiated with this data */
@@ -104,9 +106,9 @@ export class PolicyWorker {
     if (fault !== undefined) throw new PolicyError('policy_malformed', `The policy does not start: ${fault}`);
   }
 
-  /** Calls `fn` once when the thread has ended, for whatever reason. */
+  /** Calls `fn` once when the thread has ended, for whatever reason; it alone, for a worker goes from one snapshot to the next. */
   onEnd(fn: () => void): void {
-    this.#worker.once('exit', fn);
+    this.#onEnd = fn;
   }
 
   /**

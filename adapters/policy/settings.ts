@@ -7,6 +7,7 @@ import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson, digestOf, jsonFault } from '../../core/json.ts';
 import { FileCache } from './file-cache.ts';
 import { DATA_FORMATS } from './formats.ts';
+import { DIRECTIONS } from './site-data.ts';
 
 /** What rules read as `data.settings.<file name>`, and those of a site as `data.site_settings.<file name>`. */
 export interface Settings {
@@ -51,9 +52,14 @@ async function loadFile(dir: string, name: string, cache: FileCache): Promise<un
     readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'),
   ]);
   const key = join(dir, file);
-  const options = { strict: true, strictRequired: false, formats: DATA_FORMATS };
-  const check = cache.get(`${key} schema`, schema, () => new Ajv(options).compile(JSON.parse(schema)));
+  const check = cache.get(`${key} schema`, schema, () => schemaCheck(schema));
   return cache.get(key, `${schema}\0${text}`, () => checkedValue(file, text, check));
+}
+
+function schemaCheck(schema: string): ValidateFunction {
+  const ajv = new Ajv({ strict: true, strictRequired: false, formats: DATA_FORMATS });
+  ajv.addKeyword({ keyword: 'narrows', metaSchema: { enum: DIRECTIONS } });
+  return ajv.compile(JSON.parse(schema));
 }
 
 function checkedValue(file: string, text: string, check: ValidateFunction): unknown {

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PolicyError, UsageError } from '../../core/errors.ts';
-import { digestOf, sha256Hex } from '../../core/json.ts';
+import { sha256Hex } from '../../core/json.ts';
 import type { KnownSnapshot } from '../../core/policy/control.ts';
-import { type Bundle, snapshotDigest } from './bundle.ts';
+import { type Bundle, dataDigest, snapshotDigest } from './bundle.ts';
 
 /** What runs, as far as a state directory remembers it. */
 export interface Accepted {
@@ -17,7 +17,7 @@ export interface Accepted {
 /** Snapshots that are kept; an older one can not be rolled back to. */
 const KEPT = 50;
 
-type Stored = Pick<Bundle, 'dataJson' | 'digests' | 'manifest' | 'cases'> & { readonly schema: 1; readonly acceptedAtMs: number };
+type Stored = Pick<Bundle, 'dataJson' | 'digests' | 'manifest' | 'cases' | 'site'> & { readonly schema: 1; readonly acceptedAtMs: number };
 
 /**
  * Every snapshot that a kernel of this state directory has accepted, so that a restart goes on with the last good one and a rollback has
@@ -45,9 +45,9 @@ export class PolicySnapshots {
   async accept(bundle: Bundle, nowMs: number, change: { readonly held?: string } = {}): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const known = await readdir(this.#folder);
-    const { dataJson, digests, manifest, cases, snapshot } = bundle;
+    const { dataJson, digests, manifest, cases, site, snapshot } = bundle;
     if (!known.includes(`${digests.rules}.wasm`)) await this.#write(`${digests.rules}.wasm`, bundle.wasm);
-    const stored: Stored = { schema: 1, dataJson, digests, manifest, cases, acceptedAtMs: nowMs };
+    const stored: Stored = { schema: 1, dataJson, digests, manifest, cases, site, acceptedAtMs: nowMs };
     await this.#write(`${snapshot}.json`, JSON.stringify(stored));
     const highest = Math.max((await this.accepted())?.highest ?? 0, digests.version);
     await this.#write('current.json', JSON.stringify({ snapshot, highest, ...change }));
@@ -58,10 +58,10 @@ export class PolicySnapshots {
   async load(snapshot: string): Promise<Bundle> {
     const stored = this.#parse(await readFile(join(this.#folder, `${snapshot}.json`), 'utf8')) as Stored;
     const wasm = await readFile(join(this.#folder, `${stored.digests.rules}.wasm`));
-    const { dataJson, digests, manifest, cases } = stored;
+    const { dataJson, digests, manifest, cases, site } = stored;
     const whole = sha256Hex(wasm) === digests.rules && dataDigest(dataJson) === digests.data && snapshotDigest(digests) === snapshot;
     if (!whole) throw this.#damaged(`${snapshot}.json`);
-    return { wasm, dataJson, digests, snapshot, manifest, cases, signature: undefined };
+    return { wasm, dataJson, digests, snapshot, manifest, cases, site, signature: undefined };
   }
 
   /** Newest first. */
@@ -117,10 +117,4 @@ export class PolicySnapshots {
       hint: `look at it, then remove ${this.#folder}`,
     });
   }
-}
-
-/** Digest of the data as `loadSettings` makes it, from its JSON. */
-function dataDigest(dataJson: string): string {
-  const { settings, site_settings } = JSON.parse(dataJson) as { settings: unknown; site_settings?: unknown };
-  return digestOf('outwork.policy-data', site_settings === undefined ? settings : { settings, site_settings });
 }

@@ -8,6 +8,9 @@ export const RULES_FOLDER = 'outwork';
 /** Folder of an installation's own rules below `policies.dir`; its path is its package too. */
 export const SITE_FOLDER = 'site';
 
+/** Below `dist/` of a bundle: the data as it was when the rules were built. What is shipped is compared with, not what it was made into since. */
+export const SHIPPED_DATA = 'data.json';
+
 /** What the kernel asks for: the rule `decision` of the package `outwork`. */
 export const ENTRYPOINT = 'outwork/decision';
 

@@ -1,15 +1,26 @@
 import { performance } from 'node:perf_hooks';
 import { type OutworkError, PolicyError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
+import { canonicalJson } from '../../core/json.ts';
 import { SAFETY } from '../../core/limits.ts';
-import type { Flip, KnownSnapshot, PolicyChange, PolicyControl } from '../../core/policy/control.ts';
+import type { KnownSnapshot, PolicyChange, PolicyControl } from '../../core/policy/control.ts';
 import type { Decision, PolicyEngine, PolicyInput, PolicyStatus } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
 import { inputFault } from './bounds.ts';
-import { type Bundle, bundleSignature, loadBundle } from './bundle.ts';
+import { type Bundle, loadBundle } from './bundle.ts';
+import { DiskWatch } from './disk-watch.ts';
 import { FileCache } from './file-cache.ts';
-import { findFlips, fixedQuestions, recordedQuestions, refuseWidening, requireFloor, requireVersion, widenedEvent } from './gates.ts';
+import {
+  changeEvents,
+  type Difference,
+  differenceBetween,
+  type LoadRequest,
+  NO_DIFFERENCE,
+  refuseWidening,
+  requireFloor,
+  requireVersion,
+} from './gates.ts';
 import { toRegoInput } from './marshal.ts';
 import { verifyRelease } from './release.ts';
 import { ServingSnapshot } from './serving-snapshot.ts';
@@ -28,8 +39,12 @@ export interface PolicyEngineOptions {
   readonly clock: Clock;
   /** Milliseconds between two looks at the files. */
   readonly pollMs: number;
-  /** Receives `policy.loaded`, `policy.widened`, `policy.rolled_back` and `policy.reload_failed`. */
+  /** Receives `policy.loaded`, `first_loaded`, `widened`, `rolled_back`, `reload_failed` and `restored`. */
   readonly onEvent: (event: NewEvent) => void;
+  /** What the first rules and data of a new state directory are compared with; without it they are taken as they are. */
+  readonly shipped?: () => Promise<Bundle>;
+  /** First rules and data that allow more than the shipped ones wait for a person too; default takes them, with an event. */
+  readonly holdFirst?: boolean;
   /** The newest recorded decisions, which a change is replayed over before it is live. */
   readonly recent?: () => Promise<readonly DecisionRow[]>;
   /** Runs the tests of what is on disk before it is applied by hand. @throws PolicyError `policy_test_failed` */
@@ -56,14 +71,8 @@ export interface ReloadingPolicyEngine extends PolicyEngine, PolicyControl {
  */
 export async function createPolicyEngine(options: PolicyEngineOptions): Promise<ReloadingPolicyEngine> {
   const engine = new WasmPolicyEngine(options);
-  await engine.start();
+  await engine.start().catch((error) => engine.close().then(() => Promise.reject(error)));
   return engine;
-}
-
-/** A change that a person asked for, by name; a poll asks for none. */
-interface LoadRequest {
-  readonly byHand?: boolean;
-  readonly widenBy?: string | undefined;
 }
 
 class WasmPolicyEngine implements ReloadingPolicyEngine {
@@ -71,32 +80,40 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   readonly #snapshots: PolicySnapshots | undefined;
   readonly #cache = new FileCache();
   #serving: ServingSnapshot | undefined;
+  /** What serves is what the first load is compared with; nobody has accepted it. */
+  #provisional = false;
   #accepted: Accepted | undefined;
   #loadedAtMs = 0;
   #fault: string | undefined;
-  /** What the files looked like at the last load, good or bad. */
-  #signature = '';
-  /** What they looked like at the last poll, when that was new. */
-  #candidate = '';
+  readonly #disk: DiskWatch;
   #work: Promise<unknown> = Promise.resolve();
-  #stopPolling: () => void = () => undefined;
   #closed = false;
 
   constructor(options: PolicyEngineOptions) {
     this.#options = options;
+    this.#disk = new DiskWatch({ ...options, onChange: () => this.reload() });
     this.#snapshots = options.stateDir === undefined ? undefined : new PolicySnapshots(options.stateDir);
   }
 
   async start(): Promise<void> {
-    this.#signature = await this.#look().catch(() => '');
+    await this.#disk.mark();
     this.#accepted = await this.#snapshots?.accepted();
-    if (this.#accepted === undefined || this.#snapshots === undefined) await this.#load({});
+    if (this.#accepted === undefined || this.#snapshots === undefined) await this.#loadFirst();
     else {
       const bundle = await this.#snapshots.load(this.#accepted.snapshot);
       this.#serve(await this.#startServing(bundle));
       if (this.#options.leaveDisk !== true) await this.#reload();
     }
-    this.#poll();
+    this.#disk.start();
+  }
+
+  /** @throws PolicyError `policy_widening` where the first load is held, and those of loading */
+  async #loadFirst(): Promise<void> {
+    const shipped = await this.#options.shipped?.();
+    this.#provisional = shipped !== undefined;
+    if (shipped !== undefined) this.#serving = await this.#startServing(shipped);
+    if (shipped !== undefined && this.#options.leaveDisk === true) return;
+    await this.#load({ first: true });
   }
 
   decide(input: PolicyInput): Decision {
@@ -129,7 +146,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   apply({ widenBy }: { readonly widenBy?: string }): Promise<PolicyChange> {
     return this.#inOrder(async () => {
       const change = await this.#load({ byHand: true, widenBy });
-      this.#fault = undefined;
+      this.#clearFault(change);
       return change;
     });
   }
@@ -140,14 +157,14 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       const from = this.#serving?.bundle;
       if (snapshots === undefined || from === undefined) throw new PolicyError('policy_not_ready', 'No earlier snapshots are kept here.');
       const bundle = await snapshots.load(await snapshots.find(digest));
-      if (bundle.snapshot === from.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
+      if (bundle.snapshot === from.snapshot) return { ...changeOf(bundle), changed: false, ...NO_DIFFERENCE };
       const serving = await this.#startServing(bundle);
-      const flips = await this.#gates(serving).catch((error) => this.#giveUp(serving, error));
+      const difference = await this.#gates(serving).catch((error) => this.#giveUp(serving, error));
       const onDisk = await loadBundle(this.#options.dir, this.#options.siteDir, this.#cache).catch(() => undefined);
       await this.#adopt(serving, { held: onDisk?.snapshot ?? from.snapshot });
       this.#fault = ROLLED_BACK;
       this.#options.onEvent({ type: 'policy.rolled_back', data: { by, from: from.snapshot, to: bundle.snapshot } });
-      return { ...changeOf(bundle), changed: true, flips };
+      return { ...changeOf(bundle), changed: true, ...difference };
     });
   }
 
@@ -157,7 +174,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#stopPolling();
+    this.#disk.stop();
     await this.#work;
     const serving = this.#serving;
     this.#serving = undefined;
@@ -188,8 +205,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   async #reload(): Promise<void> {
     if (this.#closed) return;
     try {
-      await this.#load({});
-      this.#fault = undefined;
+      this.#clearFault(await this.#load({}));
     } catch (error) {
       const { code, message } = error as OutworkError;
       this.#fault = message;
@@ -198,25 +214,32 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     }
   }
 
+  /** What is on disk is what runs. Where it was refused before and nothing else was loaded since, that is told: the fault is over. */
+  #clearFault({ changed, digests }: PolicyChange): void {
+    if (this.#fault !== undefined && !changed) this.#options.onEvent({ type: 'policy.restored', data: { ...digests } });
+    this.#fault = undefined;
+  }
+
   /** What is on disk through every gate, and then it runs. @throws PolicyError; what ran goes on */
   async #load(request: LoadRequest): Promise<PolicyChange> {
     const { dir, siteDir, publicKey } = this.#options;
-    if (this.#serving !== undefined || request.byHand === true) this.#signature = await this.#look();
+    await this.#disk.mark();
     const bundle = await loadBundle(dir, siteDir, this.#cache);
     const running = this.#serving?.bundle;
-    if (bundle.snapshot === running?.snapshot) return { ...changeOf(bundle), changed: false, flips: [] };
+    const same = bundle.snapshot === running?.snapshot && canonicalJson(bundle.site) === canonicalJson(running?.site);
+    if (same && !this.#provisional) return { ...changeOf(bundle), changed: false, ...NO_DIFFERENCE };
     if (request.byHand !== true && bundle.snapshot === this.#accepted?.held) throw new PolicyError('policy_rolled_back', ROLLED_BACK);
     if (publicKey !== undefined) await verifyRelease(bundle, publicKey);
-    requireVersion(bundle, this.#accepted?.highest ?? running?.digests.version ?? 0, publicKey !== undefined);
-    const serving = await this.#startServing(bundle);
+    requireVersion(bundle, this.#accepted?.highest ?? (this.#provisional ? 0 : (running?.digests.version ?? 0)), publicKey !== undefined);
+    const serving = same && this.#serving !== undefined ? this.#serving : await this.#startServing(bundle);
     try {
       if (request.byHand === true) await this.#options.test?.(serving);
-      const flips = await this.#gates(serving);
-      if (request.widenBy === undefined) refuseWidening(flips);
+      const difference = await this.#gates(serving);
+      const held = request.first !== true || this.#options.holdFirst === true;
+      if (request.widenBy === undefined && held) refuseWidening(difference);
       await this.#adopt(serving, {});
-      const widened = request.widenBy === undefined ? undefined : widenedEvent(request.widenBy, running, bundle, flips);
-      if (widened !== undefined) this.#options.onEvent(widened);
-      return { ...changeOf(bundle), changed: true, flips };
+      for (const event of changeEvents(request, running, bundle, difference)) this.#options.onEvent(event);
+      return { ...changeOf(bundle), changed: true, ...difference };
     } catch (error) {
       return this.#giveUp(serving, error);
     }
@@ -229,19 +252,12 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     throw error;
   }
 
-  /** Floor, then the replay against what runs. */
-  async #gates(next: ServingSnapshot): Promise<Flip[]> {
+  /** Floor, then the difference from what runs. */
+  async #gates(next: ServingSnapshot): Promise<Difference> {
     requireFloor(next.bundle, (text) => next.ask(text));
     const now = this.#serving;
-    if (now === undefined) return [];
-    const recorded = recordedQuestions((await this.#options.recent?.()) ?? []);
-    const questions = [...fixedQuestions(now.bundle, next.bundle), ...recorded];
-    return findFlips(
-      questions,
-      (text) => now.askAgain(text),
-      (text) => next.askAgain(text),
-      now.bundle.digests,
-    );
+    if (now === undefined || now === next) return NO_DIFFERENCE;
+    return differenceBetween(now, next, (await this.#options.recent?.()) ?? []);
   }
 
   #startServing(bundle: Bundle): Promise<ServingSnapshot> {
@@ -270,27 +286,10 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   #serve(serving: ServingSnapshot): void {
     const old = this.#serving;
     this.#serving = serving;
+    this.#provisional = false;
     this.#loadedAtMs = this.#options.clock.now();
-    serving.succeed(old);
+    if (serving !== old) serving.succeed(old);
     this.#options.onEvent({ type: 'policy.loaded', data: { ...serving.bundle.digests } });
-  }
-
-  #look(): Promise<string> {
-    return bundleSignature(this.#options.dir, this.#options.siteDir);
-  }
-
-  #poll(): void {
-    if (this.#closed) return;
-    this.#stopPolling = this.#options.clock.after(this.#options.pollMs, () => void this.#lookAgain().finally(() => this.#poll()));
-  }
-
-  /** Loads what has changed since the last load once two looks in a row saw the same: a file that is being written is not read. */
-  async #lookAgain(): Promise<void> {
-    const seen = await this.#look().catch(() => 'unreadable');
-    if (seen === this.#signature) return;
-    const settled = seen === this.#candidate;
-    this.#candidate = seen;
-    if (settled) await this.reload();
   }
 }
 

@@ -29,6 +29,8 @@ export interface PolicyChange {
   readonly changed: boolean;
   /** What the replay of recorded decisions, table rows and probes found. */
   readonly flips: readonly Flip[];
+  /** Changes of a site's own rules and data that cannot be shown to allow no more, in words; they count as looser. */
+  readonly unjudged?: readonly string[];
 }
 
 /** One snapshot that ran once and can run again. */

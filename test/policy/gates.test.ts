@@ -318,19 +318,3 @@ describe('Y5 an earlier snapshot runs again', () => {
     await expect(engine.rollBack({ digest, by: 'paula' })).rejects.toMatchObject({ code: 'not_found' });
   });
 });
-
-test('a question about a kind without rules is denied', async () => {
-  const { engine } = await startEngine(await copyOfShipped());
-  const { placement: _p, engine: _e, wall: _w, harness: _h, profile: _r, ...identity } = placementInput();
-  const trigger = {
-    ...identity,
-    kind: 'trigger',
-    action: 'create',
-    caller: 'executor',
-    source: 'schedule',
-    schedule: '* * * * *',
-    bodyDigest: '',
-  } as const;
-  expect(engine.decide(trigger)).toMatchObject({ effect: 'deny', reasons: [{ code: 'no_rule_allows' }] });
-  expect(engine.decide(callInput()).effect).toBe('allow');
-});

@@ -99,27 +99,28 @@ describe('Y3 data is reloaded without a restart, and only when it is good', () =
     expect(events.map((event) => event.type)).toEqual(['policy.loaded', 'policy.reload_failed']);
   });
 
-  test('BL-133 questions during reloads are answered by one snapshot each', async () => {
+  test.each([
+    ['a file is spoiled', 'data/call.yaml', (path: string) => writeFile(path, '')],
+    ['a file is away', 'data/call.yaml', (path: string) => rename(path, `${path}.away`)],
+    ['a folder is away', 'data', (path: string) => rename(path, `${path}.away`)],
+  ])('the good set is back: an event says so, once, and the figures are well again (%s)', async (_, file, spoil) => {
     const dir = await copyOfShipped();
-    const { engine } = await startEngine(dir);
-    const answers = new Map([[engine.status().digests.data, engine.decide(CURL).effect]]);
-    for (let round = 0; round < 4; round += 1) {
-      await deny(dir, round % 2 === 0 ? '[curl]' : '[]');
-      let loading = true;
-      const change = round % 2 === 0 ? engine.reload() : engine.apply({ widenBy: 'paula' });
-      const reloaded = change.finally(() => {
-        loading = false;
-      });
-      while (loading) {
-        const { effect, digests } = engine.decide(CURL);
-        expect(answers.get(digests.data) ?? effect).toBe(effect);
-        answers.set(digests.data, effect);
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-      await reloaded;
-      expect(engine.decide(CURL).effect).toBe(round % 2 === 0 ? 'deny' : 'allow');
-    }
-    expect([...answers.values()].sort()).toEqual(['allow', 'deny']);
+    const started = await startEngine(dir);
+    const { engine, clock, events } = started;
+    const before = engine.status();
+    const path = join(dir, file);
+    const good = file === 'data' ? '' : await readFile(path, 'utf8');
+    await spoil(path);
+    for (let look = 0; look < 4; look += 1) await clock.poll();
+    expect(events.map(({ type }) => type)).toEqual(['policy.loaded', 'policy.reload_failed']);
+    expect(engine.status().reloadFault).toEqual(expect.any(String));
+    clock.advance(1000);
+
+    await rename(`${path}.away`, path).catch(() => writeFile(path, good));
+    for (let look = 0; look < 4; look += 1) await clock.poll();
+    expect(events.slice(2)).toEqual([{ type: 'policy.restored', data: before.digests }]);
+    expect(engine.status()).toEqual({ ...before, ageMs: 1000 });
+    expect(engine.decide(CURL).effect).toBe('allow');
   });
 });
 
