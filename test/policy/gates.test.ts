@@ -8,7 +8,7 @@ import type { Flip } from '../../core/policy/control.ts';
 import type { CallPolicyInput, Decision } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import { startEngine, type TestEngine } from './support/engine.ts';
-import { callInput, placementInput, shellInput } from './support/inputs.ts';
+import { shellInput } from './support/inputs.ts';
 import { copyOfShipped, temporaryDir } from './support/policy-dir.ts';
 
 type Edit = readonly [file: string, from: string | RegExp, to: string];
