@@ -94,10 +94,11 @@ const open = command(
     effectClass,
     argsDigest: fc.constantFrom('a', 'a', 'a', 'b'),
     refuse: fc.nat({ max: 5 }),
+    waits: fc.nat({ max: 5 }),
     late: fc.nat({ max: 20 }),
     reserved: amounts,
   }),
-  ({ at, key: of, effectClass: of2, argsDigest, refuse, late, reserved }, scene, store) => {
+  ({ at, key: of, effectClass: of2, argsDigest, refuse, waits, late, reserved }, scene, store) => {
     const ref = scene.pick(scene.refs, at, NOWHERE);
     return store.calls.open(
       ref,
@@ -110,6 +111,7 @@ const open = command(
         nowMs: scene.nowMs,
         deadlineMs: scene.nowMs + (late === 0 ? -1 : 45_000),
         reserved,
+        ...(waits === 0 ? { gate: { kind: 'credential', ref: 'github', reason: 'missing' } } : {}),
         ...(refuse === 0 ? { outcome: { kind: 'denied', reasons: [{ code: 'no', message: 'no' }] } } : {}),
       }),
     );
