@@ -108,13 +108,13 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-function commands(program: Command): string[][] {
+function commands(program: Command, above: readonly string[] = []): string[][] {
   return program.commands.flatMap((command) => {
-    if (command.commands.length > 0) return commands(command as Command);
-    const path = command.parent?.parent ? `${command.parent.name()} ${command.name()}` : command.name();
+    const path = [...above, command.name()];
+    if (command.commands.length > 0) return commands(command as Command, path);
     const words = command.registeredArguments.map((argument) => `<${argument.name()}>`);
     const options = command.options.map(({ flags, description }) => `${code(flags)} ${description}`);
-    return [[code([path, ...words].join(' ')), command.description(), options.join('<br>')]];
+    return [[code([...path, ...words].join(' ')), command.description(), options.join('<br>')]];
   });
 }
 

@@ -100,6 +100,7 @@ const EVERYTHING = {
   limits: { pids: 1024, memoryMiB: 1024 },
   ceilings: { windowMs: 60_000, user: { egressBytes: 1_000_000_000 } },
   log: { level: 'warn' },
+  retention: { decisionDays: 31 },
   api: { listen: '0.0.0.0:0', nonLoopback: 'a test of every setting', hosts: ['example.test'], metrics: 'open' },
   tenants: { default: { placement: 'persistent-per-user' } },
 } as const;
