@@ -14,7 +14,7 @@ const WARM_UP = 3;
 const ROUNDS = 15;
 const RATIO = 1.6;
 
-const GUEST = `require('node:net').connect(process.env.OUTWORK_SOCKET).end('first line\\n')`;
+const GUEST = `require('node:net').connect(process.env.OUTWORK_SOCKET).write('first line\\n')`;
 
 /**
  * Cold start of a sandbox of the bubblewrap engine, from the making of its socket directory to the first line its guest writes on the
