@@ -61,6 +61,8 @@ export interface KernelOptions {
   readonly clock?: Clock;
   /** @internal Another guest bundle than our own; tests put a hostile one into the sandbox. */
   readonly guest?: { readonly file: string; readonly sha256: string };
+  /** @internal Stands before the store; tests fill the disk with it. */
+  readonly store?: (store: SqliteStore) => SqliteStore;
   /** Where the kernel says what no run can carry, secrets replaced; default writes one line for each warning and error to standard error. */
   readonly log?: Logger;
   /** Gets every event from the start on, once and in order. */
@@ -136,7 +138,10 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
     bind(T.clock).toConstantValue(options.clock);
 
     bind(T.store)
-      .toResolvedValue(async () => kept(await openSqliteStore({ file: databaseFile(stateDir) }), (store) => store.close()), [])
+      .toResolvedValue(async () => {
+        const store = kept(await openSqliteStore({ file: databaseFile(stateDir) }), (opened) => opened.close());
+        return options.store?.(store) ?? store;
+      }, [])
       .inSingletonScope();
 
     bind(T.policy)

@@ -23,6 +23,8 @@ const STATUS: Readonly<Record<string, number>> = {
   checkpoint_damaged: 500,
   dispatch_failed: 502,
   state_locked: 503,
+  disk_full: 503,
+  store_unavailable: 503,
 };
 
 export interface WireError {

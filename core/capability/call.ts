@@ -7,9 +7,10 @@ import type { Broker, CallCredential } from '../ports/broker.ts';
 import type { Egress } from '../ports/egress.ts';
 import { CANCELLED } from '../ports/executor.ts';
 import type { SandboxTools } from '../ports/placement.ts';
-import type { CallRow, OpenCall, RecordedOutcome } from '../ports/store.ts';
+import type { CallRow, CloseCall, OpenCall, RecordedOutcome } from '../ports/store.ts';
 import type { LiveRun, LiveRuns } from '../run/live-runs.ts';
 import { noteActors } from '../run/other-actors.ts';
+import { isStoreFull, untilStored } from '../run/until-stored.ts';
 import type { PermitClose } from '../wire/protocol.ts';
 import { type AuthorizeDeps, type BoundCall, bindCall, type CallFacts, decideCall, type Verdict } from './authorize.ts';
 import { type Amounts, meteredOf } from './ceilings.ts';
@@ -46,7 +47,7 @@ const SUMMARY_CHARACTERS = 400;
  * bound → fence → credential? → decide → [credential missing: park] → [approved by a person, or park] → reserve → seal → ledger → dispatch → obligations → ledger → event.
  * (Bounds of the socket and authentication come before it, in the membrane.)
  *
- * @throws CallError, StoreError `stale_fence`; the call has then not been executed, or its row stays `dispatched` for the next attempt
+ * @throws CallError, StoreError `stale_fence` `disk_full` `store_unavailable`; the call has then not been executed, or its row stays `dispatched` for the next attempt
  */
 export async function call(deps: CallDeps, scope: CallScope, request: CallRequest, onDelta?: (text: string) => void): Promise<CallReply> {
   const run = deps.live.find(scope.run);
@@ -75,6 +76,7 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
     // Of what has begun and tells no end, all that was reserved counts: a command that takes its sandbox with it gets nothing back.
     if (handedOver) reservation.forfeit();
     else reservation.release();
+    run.refusedByStore = isStoreFull(error);
     throw error;
   }
 }
@@ -259,7 +261,7 @@ export async function closePermit(deps: CallDeps, scope: CallScope, report: Perm
   return reply;
 }
 
-/** Obligations, then the row's end and its event in one durable write. */
+/** Obligations, then the row's end and its event in one durable write, which waits for room as long as the attempt lives. */
 async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools?: SandboxTools, forced?: 'unknown'): Promise<FinalReply> {
   const { scope, row } = permit;
   try {
@@ -269,7 +271,7 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
     const { outcome, leaks } = keepOutcome(await toldOom(raw, permit.oomBefore, tools), rules);
     const spent = spentOn(row.capability, outcome, Math.min(deps.clock.now() - row.openedAtMs, permit.terms.reserveWallMs));
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
-    const closed = await deps.store.calls.close(scope, {
+    const end: CloseCall = {
       permit: permit.id,
       outcome,
       state,
@@ -281,7 +283,9 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
         ...leaksOf(leaks),
       }),
       nowMs: deps.clock.now(),
-    });
+    };
+    const attempt = deps.live.find(scope.run)?.signal ?? AbortSignal.abort();
+    const closed = await untilStored(deps.clock, attempt, () => deps.store.calls.close(scope, end));
     permit.reservation.settle(spent);
     return replyOf(closed, false);
   } catch (error) {

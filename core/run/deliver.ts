@@ -1,6 +1,7 @@
 import type { Store } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
 import type { Delivery } from '../seams/delivery.ts';
+import { untilStored } from './until-stored.ts';
 
 export interface DeliverDeps {
   readonly store: Store;
@@ -9,7 +10,7 @@ export interface DeliverDeps {
   readonly onError: (error: unknown, run: string | undefined) => void;
 }
 
-/** A refused item is tried again after this long. */
+/** After a refusal, of an item by its channel or of a write by the store, it is tried again. */
 const RETRY_MS = 5000;
 
 /**
@@ -20,7 +21,7 @@ export class Deliverer implements AsyncDisposable {
   readonly #deps: DeliverDeps;
   #working: Promise<void> | undefined;
   #again = false;
-  #closed = false;
+  readonly #closing = new AbortController();
   #stopRetry = (): void => {};
 
   constructor(deps: DeliverDeps) {
@@ -29,7 +30,7 @@ export class Deliverer implements AsyncDisposable {
 
   /** There may be something to deliver. */
   kick(): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#again = true;
     this.#working ??= this.#work().finally(() => {
       this.#working = undefined;
@@ -38,20 +39,21 @@ export class Deliverer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     this.#stopRetry();
     await this.#working;
   }
 
   async #work(): Promise<void> {
     try {
-      while (this.#again && !this.#closed) {
+      while (this.#again && !this.#closing.signal.aborted) {
         this.#again = false;
-        while (!this.#closed && (await this.#deliverOne()));
+        while (!this.#closing.signal.aborted && (await this.#deliverOne()));
       }
     } catch (error) {
       this.#again = false;
       this.#deps.onError(error, undefined);
+      this.#stopRetry = this.#deps.clock.after(RETRY_MS, () => this.kick());
     }
   }
 
@@ -76,7 +78,7 @@ export class Deliverer implements AsyncDisposable {
       this.#stopRetry = clock.after(RETRY_MS, () => this.kick());
       return false;
     }
-    await store.deliveries.finish(id, 'delivered', event('delivery.sent'), clock.now());
+    await untilStored(clock, this.#closing.signal, () => store.deliveries.finish(id, 'delivered', event('delivery.sent'), clock.now()));
     return true;
   }
 }

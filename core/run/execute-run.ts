@@ -12,6 +12,7 @@ import { choosePlacement } from './place.ts';
 import { prepareRedrive } from './redrive.ts';
 import { type Ending, endingOf, failed, settle } from './settle.ts';
 import type { ClaimedRun, ExecutorOutcome, PlacementName, Role } from './types.ts';
+import { isStoreFull } from './until-stored.ts';
 
 export interface RunDeps extends CallDeps {
   readonly config: CompiledConfig;
@@ -37,7 +38,7 @@ export interface AttemptControl {
  */
 export async function executeRun(deps: RunDeps, run: ClaimedRun, control: AttemptControl): Promise<void> {
   const ending = await attempt(deps, run, control);
-  await settle(deps, run, ending, !control.closing.aborted);
+  await settle(deps, run, ending, !control.closing.aborted, control.closing);
 }
 
 async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl): Promise<Ending> {
@@ -132,9 +133,11 @@ const PERMANENT: ReadonlySet<SandboxErrorCode> = new Set(['slice_exhausted']);
 
 /**
  * Trouble on the kernel's side of an attempt. What the machine, the configuration or policy lacks is lacking for every other attempt too: the
- * run fails at once, with that error's code and hint. A sandbox that did not come up or was lost is tried again.
+ * run fails at once, with that error's code and hint. A sandbox that did not come up or was lost is tried again, and so is what a full disk
+ * refused.
  */
 function endingOfError(error: unknown): Ending {
+  if (isStoreFull(error)) return { kind: 'lost', reason: `${error.code}: ${error.message}`, cause: error };
   if (error instanceof OutworkError) {
     const { code, message, hint } = error;
     const cause = { code, message, hint };

@@ -12,6 +12,8 @@ export interface LiveRun {
   otherActors?: readonly string[];
   /** The gate a call of this attempt stopped at: the evidence for a `parked` claim. */
   gate: Gate | undefined;
+  /** The last call of this attempt that failed could not be written down: its executor can do nothing for that. */
+  refusedByStore?: boolean;
   cancelRequested: boolean;
   /** Steering may wait that the executor has not been given; replies to its calls say so, and it asks only then. */
   steeringWaits: boolean;

@@ -3,6 +3,7 @@ import { openCredentialGates } from './credential-gates.ts';
 import { executeRun, type RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
 import type { ClaimedRun } from './types.ts';
+import { isStoreFull } from './until-stored.ts';
 
 export interface SchedulerDeps extends RunDeps {
   /** Unique per kernel process: a restarted kernel is another holder. */
@@ -22,6 +23,8 @@ export class Scheduler implements AsyncDisposable {
   readonly #deps: SchedulerDeps;
   readonly #closing = new AbortController();
   readonly #active = new Map<string, Promise<void>>();
+  /** Runs held here whose lease a full disk would not let be extended. */
+  readonly #overdue = new Map<string, ClaimedRun>();
   #wake: (() => void) | undefined;
   #woken = false;
   #loop: Promise<void> | undefined;
@@ -56,6 +59,8 @@ export class Scheduler implements AsyncDisposable {
         if (this.#deps.clock.now() - sweptAtMs >= this.#deps.config.capacity.heartbeatMs) {
           sweptAtMs = this.#deps.clock.now();
           const { alone, holder, config, store } = this.#deps;
+          // There is room again: what is held here is held on to before any lease is judged.
+          for (const run of this.#overdue.values()) await this.#beat(run, undefined);
           await store.runs.expire(sweptAtMs, config.capacity.reclaims, alone ? holder : undefined);
           await store.approvals.expire(sweptAtMs);
           await openCredentialGates(this.#deps, sweptAtMs);
@@ -137,22 +142,29 @@ export class Scheduler implements AsyncDisposable {
       this.#deps.onError(error, run.id);
     } finally {
       over = true;
+      this.#overdue.delete(run.id);
       stopBeat();
       stopDeadline();
     }
   }
 
-  /** @returns false when the lease is lost: the attempt must stop at once. */
+  /** @returns false when the lease is lost: the attempt must stop at once. @throws StoreError `disk_full`: nobody can take the run either */
   async #beat(run: ClaimedRun, live: LiveRun | undefined): Promise<boolean> {
     const { store, clock, config } = this.#deps;
     try {
       const { cancelRequested } = await store.runs.heartbeat({ run: run.id, fence: run.fence }, clock.now(), config.capacity.leaseMs);
+      this.#overdue.delete(run.id);
       if (cancelRequested && live !== undefined && !live.cancelRequested) {
         live.cancelRequested = true;
         live.cancel();
       }
       return true;
     } catch (error) {
+      if (isStoreFull(error)) {
+        this.#overdue.set(run.id, run);
+        throw error;
+      }
+      this.#overdue.delete(run.id);
       if (error instanceof StoreError) return false;
       throw error;
     }

@@ -3,10 +3,11 @@ import { clipText, storableText } from '../capability/truncate.ts';
 import type { Reason } from '../capability/types.ts';
 import { StoreError } from '../errors.ts';
 import type { NewEvent } from '../events.ts';
-import type { CallRow } from '../ports/store.ts';
+import type { CallRow, RunChange } from '../ports/store.ts';
 import type { RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
 import type { ClaimedRun, ExecutorOutcome, Gate } from './types.ts';
+import { untilStored } from './until-stored.ts';
 
 /** How an attempt ended, after the kernel has looked at its own evidence. */
 export type Ending =
@@ -53,6 +54,8 @@ export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, ou
       // The kernel told it to stop, for its own reasons: a lost lease, or its closing.
       return live.signal.aborted ? { kind: 'lost', reason: 'stopped' } : failed('exit_contradicts_evidence');
     case 'failed':
+      // What it could not have written down did not happen: another attempt goes on when there is room.
+      if (live.refusedByStore === true) return { kind: 'lost', reason: `the store refused a call: ${claim.code}` };
       return failed(`executor_${claim.code.replaceAll(/[^a-z0-9_]/g, '_').slice(0, 48)}`, [
         { code: 'executor', message: clipText(storableText(claim.message), 500) },
       ]);
@@ -69,32 +72,34 @@ async function evidenceOf(deps: RunDeps, run: ClaimedRun): Promise<{ replied: bo
 /**
  * The one write that ends an attempt. An attempt that lost its lease has nothing left to say.
  * @param counts - whether a lost attempt draws on the reclaim budget
+ * @param closing - aborted when the kernel closes: until then a full disk is waited for
  */
-export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, counts: boolean): Promise<void> {
+export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, counts: boolean, closing: AbortSignal): Promise<void> {
   const scope = { tenant: run.tenant, thread: run.thread, run: run.id };
   const event = (type: NewEvent['type'], data: NewEvent['data']) => eventOf(scope, type, { fence: run.fence, ...data });
   const ref = { run: run.id, fence: run.fence };
   const nowMs = deps.clock.now();
   const at = { nowMs, outcome: ending.kind };
+  const end = (change: RunChange & { reclaim?: boolean }) =>
+    untilStored(deps.clock, closing, () => deps.store.runs.settle(ref, { ...change, ...at }));
   try {
     switch (ending.kind) {
       case 'completed':
-        await deps.store.runs.settle(ref, { to: 'completed', event: event('run.completed', {}), ...at });
+        await end({ to: 'completed', event: event('run.completed', {}) });
         break;
       case 'cancelled':
-        await deps.store.runs.settle(ref, { to: 'cancelled', event: event('run.cancelled', {}), ...at });
+        await end({ to: 'cancelled', event: event('run.cancelled', {}) });
         break;
       case 'parked':
-        await deps.store.runs.settle(ref, {
+        await end({
           to: 'parked',
           gate: ending.gate,
           event: event('run.parked', { gate: ending.gate.kind, ref: ending.gate.ref }),
-          ...at,
         });
         return;
       case 'failed': {
         const reasons = ending.reasons.map(causeJson);
-        await deps.store.runs.settle(ref, {
+        await end({
           to: 'failed',
           failure: ending.code,
           event: event('run.failed', {
@@ -102,7 +107,6 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
             reasons,
             ...(ending.decision === undefined ? {} : { decision: ending.decision }),
           }),
-          ...at,
         });
         break;
       }
@@ -111,24 +115,24 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         if (counts && run.reclaims + 1 > deps.config.capacity.reclaims) {
           const failure = 'reclaim_budget_exhausted';
           const reasons = [causeJson(ending.cause ?? { code: 'lost', message: data.reason })];
-          await deps.store.runs.settle(ref, {
+          await end({
             to: 'failed',
             failure,
             event: event('run.failed', { code: failure, reasons, ...data }),
-            ...at,
           });
           break;
         }
-        await deps.store.runs.settle(ref, { to: 'queued', reclaim: counts, event: event('run.reclaimed', data), ...at });
+        await end({ to: 'queued', reclaim: counts, event: event('run.reclaimed', data) });
         return;
       }
     }
-    await deps.store.checkpoints.clear(run.id);
+    await untilStored(deps.clock, closing, () => deps.store.checkpoints.clear(run.id));
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     if (error.code === 'stale_fence' || error.code === 'lease_lost') return;
     // Cancellation came in between: a cancelling run neither parks nor goes back to the queue.
-    if (error.code === 'illegal_transition' && ending.kind !== 'cancelled') return settle(deps, run, { kind: 'cancelled' }, counts);
+    if (error.code === 'illegal_transition' && ending.kind !== 'cancelled')
+      return settle(deps, run, { kind: 'cancelled' }, counts, closing);
     throw error;
   }
 }

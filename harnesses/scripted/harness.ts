@@ -29,6 +29,8 @@ const FATAL = [
   'closed',
   'cancelled',
   'wire_version',
+  'disk_full',
+  'store_unavailable',
 ];
 
 /**
