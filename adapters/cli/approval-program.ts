@@ -5,7 +5,7 @@ import type { On } from './grammar.ts';
 
 /** `outwork approval …`. */
 export function addApproval(program: Command, on: On): void {
-  const approval = program.command('approval').description('calls that wait for a person');
+  const approval = program.command('approval').description('answer calls that wait for a person');
   approval
     .command('ls')
     .description('list asks; without --in those that wait for an answer')

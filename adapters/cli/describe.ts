@@ -44,16 +44,21 @@ export function causeOf(event: KernelEvent | undefined): FailureCause | undefine
 /** The last line of a command whose run parked; scripts read kind and id from it. */
 export const gateLine = (run: Run): string => `parked: ${run.gate?.kind ?? 'unknown'} ${run.gate?.ref ?? run.id}`;
 
-/** An event on one line: when, what, whose, and its small data. */
-export function eventLine(event: KernelEvent, options: { readonly withRun: boolean }): Piece[] {
+/** Longest data of an event in a line that no terminal bounds. */
+const DATA_LENGTH = 300;
+
+/** An event on one line of at most `columns`: when, what, whose, and as much of its small data as there is room for. */
+export function eventLine(event: KernelEvent, options: { readonly withRun: boolean; readonly columns: number }): Piece[] {
   const data = Object.entries(event.data).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
   const whose = options.withRun && event.run !== undefined ? ` ${event.run}` : '';
   const style = /failed|denied|refused|unknown|lost/.test(event.type) ? 'red' : 'bold';
+  const when = `${new Date(event.atMs).toISOString().slice(11, 23)} `;
+  const room = Math.min(DATA_LENGTH, options.columns - when.length - event.type.length - whose.length - 1);
   return [
-    { text: `${new Date(event.atMs).toISOString().slice(11, 23)} `, style: 'dim' },
+    { text: when, style: 'dim' },
     { text: event.type, style },
     whose,
-    { text: data.length === 0 ? '' : ` ${clip(printableLine(data.join(' ')), 300)}`, style: 'dim' },
+    { text: data.length === 0 || room < 1 ? '' : ` ${clip(printableLine(data.join(' ')), room)}`, style: 'dim' },
   ];
 }
 

@@ -46,8 +46,10 @@ async function runLine(args: readonly string[], io: Io, makeOutput: (json: boole
     if (!(error instanceof CommanderError)) throw error;
     // Help and version come here too, with exit code 0, and have printed themselves.
     if (error.exitCode === 0) return EXIT.good;
-    const fault = usageFault(error, complaints);
-    makeOutput(wantsJson(args)).error(errorBody(fault));
+    const json = wantsJson(args);
+    // A command group that was named alone: its help is the complaint, and for a person no sentence to be put into another.
+    if (error.code === 'commander.help' && !json) io.stderr.write(complaints.join(''));
+    else makeOutput(json).error(errorBody(usageFault(error, complaints)));
     return EXIT.usage;
   }
   return code;
@@ -70,7 +72,6 @@ function configureForOneDocument(command: Program, io: Io, complaints: string[])
 }
 
 function usageFault(error: CommanderError, complaints: readonly string[]): UsageError {
-  // A command group that was named alone prints its help as the complaint.
   if (error.code === 'commander.help') return new UsageError('usage', complaints.join('').trimEnd(), { hint: 'name one of the commands' });
   const text = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
   return new UsageError('usage', text, { hint: 'outwork --help' });

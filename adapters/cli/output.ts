@@ -48,9 +48,12 @@ export class Output {
 
   /** Columns of standard output; unbounded when it is no terminal. */
   get columns(): number {
-    const given = Number.parseInt(this.#env.COLUMNS ?? '', 10);
-    if (this.#stdout.isTTY) return this.#stdout.columns ?? (given > 0 ? given : 80);
-    return given > 0 ? given : Number.POSITIVE_INFINITY;
+    return this.#columnsOf(this.#stdout);
+  }
+
+  /** As `columns`, of standard error. */
+  get noteColumns(): number {
+    return this.#columnsOf(this.#stderr);
   }
 
   /** The one JSON document of a command. */
@@ -86,6 +89,12 @@ export class Output {
     }
     this.note({ text: 'error', style: 'red' }, `: ${error.message} (${error.code})`);
     if (error.hint !== undefined) this.note({ text: 'hint', style: 'bold' }, `: ${error.hint}`);
+  }
+
+  #columnsOf(sink: Sink): number {
+    const given = Number.parseInt(this.#env.COLUMNS ?? '', 10);
+    if (sink.isTTY) return sink.columns ?? (given > 0 ? given : 80);
+    return given > 0 ? given : Number.POSITIVE_INFINITY;
   }
 
   #write(text: string): void {

@@ -5,7 +5,7 @@ import type { On } from './grammar.ts';
 
 /** The grammar of `outwork policy`. */
 export function addPolicy(program: Command, on: On): void {
-  const policy = program.command('policy').description('the rules');
+  const policy = program.command('policy').description('build, test, explain and change the rules');
   policy
     .command('build')
     .description('compile the rules')

@@ -93,7 +93,7 @@ function addRun(program: Command, on: On): void {
 }
 
 function addRows(program: Command, on: On): void {
-  const runs = program.command('runs').description('runs');
+  const runs = program.command('runs').description('list, show, cancel and resolve runs');
   runs
     .command('ls')
     .description('list runs')
@@ -123,7 +123,7 @@ function addRows(program: Command, on: On): void {
     )
     .action(on(async () => (await import('./commands/runs.ts')).runsResolve));
 
-  const thread = program.command('thread').description('threads and their messages');
+  const thread = program.command('thread').description('list threads, show their messages');
   thread
     .command('ls')
     .description('list threads')
@@ -139,7 +139,7 @@ function addRows(program: Command, on: On): void {
 
   program
     .command('events')
-    .description('the event log')
+    .description('follow the event log')
     .command('tail')
     .description('print events from a cursor on, then new ones as they come')
     .option('--tenant <name>', 'of one tenant', nameArgument)
@@ -156,7 +156,7 @@ function addRows(program: Command, on: On): void {
 function addSandboxes(program: Command, on: On): void {
   program
     .command('sandbox')
-    .description('sandboxes')
+    .description('what runs in isolation, and its image')
     .command('image')
     .description('what sandboxes are made of')
     .command('build')
@@ -166,7 +166,7 @@ function addSandboxes(program: Command, on: On): void {
 }
 
 function addUsers(program: Command, on: On): void {
-  const user = program.command('user').description('users and their tokens');
+  const user = program.command('user').description('add, list, disable users; issue their tokens');
   user
     .command('add')
     .description('make a user')

@@ -112,8 +112,17 @@ function answerLines(results: CompareResults, { columns, color }: TableOptions):
 
 function unmeasuredLines(results: CompareResults, { columns, color }: TableOptions): readonly string[] {
   if (results.unmeasured.length === 0) return [];
-  const lines = results.unmeasured.flatMap(({ field, why }) => wrap(`${field}: ${why}`, columns - 2).map((line) => `  ${line}`));
+  const lines = [...Map.groupBy(results.unmeasured, ({ why }) => why)].flatMap(([why, fields]) => {
+    const names = new Set(fields.map(({ field }) => fieldName(field, results)));
+    return wrap(`${[...names].join(', ')}: ${why}`, columns - 2).map((line) => `  ${line}`);
+  });
   return ['', 'not measured', ...lines].map((line) => dim(line, color));
+}
+
+/** A figure without the placement before it: what is missing for one reason is told once. */
+function fieldName(field: string, { placements }: CompareResults): string {
+  const label = placements.map((result) => `${placementLabel(result)}.`).find((prefix) => field.startsWith(prefix));
+  return label === undefined ? field : field.slice(label.length);
 }
 
 /** Breaks at spaces; a word longer than a line stays whole. */

@@ -36,7 +36,7 @@ describe('grammar', () => {
   ])('%j is a usage error: exit 2, one document with --json, standard error without', async (args) => {
     const plain = await world.run(...args);
     expect(plain).toMatchObject({ code: 2, stdout: '' });
-    expect(plain.stderr).toMatch(/^error: /);
+    expect(plain.stderr).toMatch(/^error: |^Usage: /);
     const { code, document, stderr } = await world.json(...args);
     expect(code).toBe(2);
     expect(document).toMatchObject({ error: { code: 'usage', message: expect.any(String), hint: expect.any(String) } });
@@ -330,6 +330,29 @@ describe('events tail', () => {
     tail.interrupt();
     expect((await tail.result).code).toBe(130);
   });
+});
+
+it('a group that is named alone prints its help, and is a usage error all the same', async () => {
+  for (const [args, head] of [
+    [[], 'Usage: outwork [options] [command]\n'],
+    [['runs'], 'Usage: outwork runs [options] [command]\n'],
+  ] as const) {
+    const { code, stdout, stderr } = await world.run(...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr.startsWith(head)).toBe(true);
+  }
+  expect(await world.json('runs')).toMatchObject({ code: 2, document: { error: { code: 'usage', hint: 'name one of the commands' } } });
+});
+
+it('an event takes one line of a narrow terminal, and is whole in a pipe', async () => {
+  await world.run('user', 'add', 'ann', '--role', 'user,approver,operator,policy');
+  const tail = async () => (await world.run('events', 'tail', '--no-follow')).stdout;
+  expect(await tail()).toContain('name=ann');
+  world.columns = 32;
+  world.env.NO_COLOR = '1';
+  const lines = (await tail()).trimEnd().split('\n');
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(32);
+  expect(lines[0]).toMatch(/user\.added name=…$/);
 });
 
 it('a narrow terminal gets blocks instead of wrapped rows', async () => {

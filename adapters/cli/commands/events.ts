@@ -91,7 +91,10 @@ async function printNew(
       ].every(([want, is]) => want === undefined || want === is);
       if (!wanted || over()) continue;
       if (out.json) out.record(event);
-      else out.line({ text: `${event.cursor} `, style: 'dim' }, ...eventLine(event, { withRun: true }));
+      else {
+        const position = `${event.cursor} `;
+        out.line({ text: position, style: 'dim' }, ...eventLine(event, { withRun: true, columns: out.columns - position.length }));
+      }
     }
     if (events.length < BATCH || over()) return cursor;
   }

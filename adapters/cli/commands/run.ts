@@ -106,7 +106,7 @@ class Follower {
         from,
         onEvent: (event) => {
           this.#cause = causeOf(event) ?? this.#cause;
-          out.note(...eventLine(event, { withRun: false }));
+          out.note(...eventLine(event, { withRun: false, columns: out.noteColumns }));
         },
         onPosition: (cursor) => {
           from = cursor;
