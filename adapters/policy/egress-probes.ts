@@ -1,17 +1,10 @@
 import { covers, deniedPatterns, type ListedEntry, listedEntries } from './egress-entries.ts';
 import { networkEnds } from './network-ends.ts';
-import { PROBE_IDENTITY, PROBE_SEAT, type Probe } from './probe.ts';
+import { PROBE_IDENTITY, PROBE_SEAT, type Probe, type Probes } from './probe.ts';
 
 /** More questions than this about one entry, or about all, are not asked. */
 const MOST_OF_ONE = 256;
 const MOST = 2_000;
-
-/** What `egressProbes` asks, and what of a change it leaves. */
-export interface EgressProbes {
-  readonly probes: readonly Probe[];
-  /** Entries of which not every question is asked, in a few words each: nobody can say that they allow no more. */
-  readonly unasked: readonly string[];
-}
 
 /**
  * Requests about what two versions of data/egress.yaml name differently. Entries only add, each what its terms have in common, so a version
@@ -19,7 +12,7 @@ export interface EgressProbes {
  * asked, those with a new term first. An entry that an earlier one plainly covers needs no question. Where a denial goes, what is listed
  * there is asked.
  */
-export function egressProbes(now: unknown, next: unknown): EgressProbes {
+export function egressProbes(now: unknown, next: unknown): Probes {
   const [before, after] = [listedEntries(now), listedEntries(next)];
   const known = grouped(before);
   const added = after.filter((entry) => !known.get(keyOf(entry))?.some((one) => covers(one, entry)));

@@ -8,6 +8,7 @@ import type { PolicyDigests, PolicyInput } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Bundle } from './bundle.ts';
 import { toRegoInput } from './marshal.ts';
+import type { Probe } from './probe.ts';
 import { probeInputs } from './probe-inputs.ts';
 import { unjudgedChanges } from './site-change.ts';
 import type { Verdict } from './verdict.ts';
@@ -76,11 +77,11 @@ export function requireFloor(bundle: Bundle, ask: Ask): void {
 }
 
 /** Table rows and probes, for the change from one bundle to another. */
-export function fixedQuestions(now: Bundle, next: Bundle): readonly Question[] {
+function fixedQuestions(now: Bundle, next: Bundle, probes: readonly Probe[]): readonly Question[] {
   const rows = [...now.cases, ...next.cases].filter(({ settings }) => settings === undefined);
   const questions = [
     ...rows.map(({ kind, note, input }) => question(note, kind, input)),
-    ...probeInputs(settingsOf(now), settingsOf(next)).map(({ note, input }) => question(note, String(input.kind), input)),
+    ...probes.map(({ note, input }) => question(note, String(input.kind), input)),
   ];
   return [...new Map(questions.map((one) => [one.text, one])).values()];
 }
@@ -107,10 +108,11 @@ export async function findFlips(questions: readonly Question[], now: Ask, next: 
 
 /** How `next` differs from `now`: over table rows, probes and recorded decisions, and in what only its form can tell. */
 export async function differenceBetween(now: Asked, next: Asked, recorded: readonly DecisionRow[]): Promise<Difference> {
-  const questions = [...fixedQuestions(now.bundle, next.bundle), ...recordedQuestions(recorded)];
+  const { probes, unasked } = probeInputs(settingsOf(now.bundle), settingsOf(next.bundle));
+  const questions = [...fixedQuestions(now.bundle, next.bundle, probes), ...recordedQuestions(recorded)];
   const ask = (one: Asked) => (text: string) => one.askAgain(text);
   const flips = await findFlips(questions, ask(now), ask(next), now.bundle.digests);
-  return { flips, unjudged: unjudgedChanges(now.bundle, next.bundle) };
+  return { flips, unjudged: [...unjudgedChanges(now.bundle, next.bundle), ...unasked] };
 }
 
 /** The difference between two answers to one question; undefined when there is none. */
@@ -155,14 +157,20 @@ const question = (of: string, kind: string, input: Readonly<Record<string, unkno
   about: aboutOf(input),
 });
 
-/** What was asked, in a few words: the capability or placement, and the command when there is one. */
+/** What was asked, in a few words: the capability and its command, the request, the placement, the answer, the trigger. */
 function aboutOf(input: Readonly<Record<string, unknown>>): Json {
-  const { capability, placement, answer, args, kind } = input as Record<string, string | undefined> & {
-    args?: { argv?: readonly string[] };
-  };
-  const what = kind === 'call' ? capability : (answer ?? placement);
-  const argv = (args as { argv?: readonly string[] } | undefined)?.argv;
-  return Array.isArray(argv) ? `${what} ${argv.join(' ')}`.slice(0, 120) : (what ?? kind ?? '');
+  const { kind, capability, args, method, scheme, host, port, path, action, source, answer, placement } = input;
+  const argv = (args as { argv?: unknown } | undefined)?.argv;
+  switch (kind) {
+    case 'call':
+      return (Array.isArray(argv) ? `${capability} ${argv.join(' ')}` : `${capability}`).slice(0, 120);
+    case 'egress':
+      return `${method} ${scheme}://${host}:${port}${path}`.slice(0, 120);
+    case 'trigger':
+      return `${action} ${source}`;
+    default:
+      return String(answer ?? placement ?? kind ?? '');
+  }
 }
 
 /** A version never falls; where changes are signed each raises it, so that an old signature cannot be used again. @throws PolicyError `policy_version` */

@@ -1,7 +1,7 @@
 import { CAPABILITIES } from '../../core/capability/types.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { egressProbes } from './egress-probes.ts';
-import { PROBE_IDENTITY, PROBE_SEAT, type Probe, textsAt, valueAt } from './probe.ts';
+import { PROBE_IDENTITY, PROBE_SEAT, type Probe, type Probes, textsAt, valueAt } from './probe.ts';
 
 /**
  * Questions about everything that two versions of the data name, in their Rego form: each capability for each caller, each program,
@@ -11,16 +11,17 @@ import { PROBE_IDENTITY, PROBE_SEAT, type Probe, textsAt, valueAt } from './prob
  * @param now - `data.settings` that runs
  * @param next - `data.settings` that is to run
  */
-export function probeInputs(now: unknown, next: unknown): readonly Probe[] {
+export function probeInputs(now: unknown, next: unknown): Probes {
+  const requests = egressProbes(now, next);
   const probes = [
     ...capabilityProbes(),
     ...placementProbes(now, next),
     ...approvalProbes(),
     ...programProbes(now, next),
-    ...egressProbes(now, next).probes,
+    ...requests.probes,
     ...triggerProbes(),
   ];
-  return [...new Map(probes.map((probe) => [probe.note, probe])).values()];
+  return { ...requests, probes: [...new Map(probes.map((probe) => [probe.note, probe])).values()] };
 }
 
 function call(note: string, change: Readonly<Record<string, unknown>>): Probe {

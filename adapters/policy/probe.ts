@@ -4,6 +4,13 @@ export interface Probe {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
+/** What is asked about a change, and what of it is left. */
+export interface Probes {
+  readonly probes: readonly Probe[];
+  /** Data of which not every question is asked, in a few words each: nobody can say that it allows no more. */
+  readonly unasked: readonly string[];
+}
+
 /** What a probe of any kind says of who asks. */
 export const PROBE_IDENTITY = {
   version: 1,

@@ -2,13 +2,15 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadPolicy } from '@open-policy-agent/opa-wasm';
 import { describe, expect, test } from 'vitest';
+import { overlay } from '../../adapters/policy/cases.ts';
+import { egressProbes } from '../../adapters/policy/egress-probes.ts';
 import { findOpa, runOpa } from '../../adapters/policy/opa.ts';
 import { probeInputs } from '../../adapters/policy/probe-inputs.ts';
 import { loadSettings } from '../../adapters/policy/settings.ts';
 import { readVerdict } from '../../adapters/policy/verdict.ts';
 import type { Json } from '../../core/json.ts';
 import { canonicalJson } from '../../core/json.ts';
-import { PLAIN_CASES } from './support/cases.ts';
+import { CASES, PLAIN_CASES } from './support/cases.ts';
 import { startEngine } from './support/engine.ts';
 import { callInput } from './support/inputs.ts';
 import { SHIPPED, temporaryDir, tinyPolicy } from './support/policy-dir.ts';
@@ -29,18 +31,35 @@ async function compiled(dir: string, dataJson: string, inputs: readonly unknown[
   return inputs.map((input) => (policy.evaluate(input) as { result: unknown }[]).map(({ result }) => result));
 }
 
+const verdicts = (answers: readonly unknown[]) =>
+  answers.map((answer) => readVerdict(JSON.stringify((answer as unknown[]).map((result) => ({ result })))));
+
 describe('the compiled policy and the interpreter give the same answers', () => {
   test('on more than 200 fixed questions to the shipped policy', async () => {
     const { json } = await loadSettings(SHIPPED);
     const { settings } = JSON.parse(json) as { settings: unknown };
-    const probes = probeInputs({}, settings);
+    const { probes } = probeInputs({}, settings);
     const inputs = [...PLAIN_CASES, ...probes].map(({ input }) => input);
     expect(new Set(inputs.map(canonicalJson)).size).toBeGreaterThan(200);
-    const read = (answers: readonly unknown[]) =>
-      answers.map((answer) => readVerdict(JSON.stringify((answer as unknown[]).map((result) => ({ result })))));
-    const fromOpa = read(await interpreted(SHIPPED, json, inputs));
-    expect(fromOpa).toEqual(read(await compiled(SHIPPED, json, inputs)));
+    const fromOpa = verdicts(await interpreted(SHIPPED, json, inputs));
+    expect(fromOpa).toEqual(verdicts(await compiled(SHIPPED, json, inputs)));
     expect(fromOpa.slice(0, PLAIN_CASES.length).map(({ effect }) => effect)).toEqual(PLAIN_CASES.map(({ effect }) => effect));
+  });
+
+  test('on every row that brings its own data, and on requests about each list in it', async () => {
+    const { settings } = JSON.parse((await loadSettings(SHIPPED)).json) as { settings: Record<string, unknown> };
+    const lists = new Map<string, unknown[]>();
+    for (const { settings: laid, input } of CASES.filter((row) => row.settings !== undefined)) {
+      const json = canonicalJson({ settings: overlay(settings, laid ?? {}) });
+      lists.set(json, [...(lists.get(json) ?? []), input]);
+    }
+    let asked = 0;
+    for (const [json, rows] of lists) {
+      const inputs = [...rows, ...egressProbes({}, (JSON.parse(json) as { settings: unknown }).settings).probes.map(({ input }) => input)];
+      expect(verdicts(await interpreted(SHIPPED, json, inputs))).toEqual(verdicts(await compiled(SHIPPED, json, inputs)));
+      asked += inputs.length;
+    }
+    expect(asked).toBeGreaterThan(200);
   });
 
   const CORPUS: readonly Json[] = [

@@ -198,6 +198,9 @@ describe('outwork policy new rule', () => {
     ['call', 'ask'],
     ['placement', 'deny'],
     ['approval', 'deny'],
+    ['egress', 'deny'],
+    ['trigger', 'deny'],
+    ['trigger', 'ask'],
   ])('a rule about a %s that %ss passes every gate as it is', async (kind, effect) => {
     expect((await commands.run('policy', 'new', 'rule', 'my_own', '--kind', kind, '--effect', effect)).code).toBe(0);
     await buildPolicy(join(commands.dir, 'policies'));
@@ -210,7 +213,7 @@ describe('outwork policy new rule', () => {
     expect((await commands.json('policy', 'new', 'rule', name)).code).toBe(2);
   });
 
-  test('what a kind does not know', async () => {
-    expect((await commands.json('policy', 'new', 'rule', 'my_own', '--kind', 'placement', '--effect', 'ask')).code).toBe(2);
+  test.each(['placement', 'approval', 'egress'])('what a %s does not know', async (kind) => {
+    expect((await commands.json('policy', 'new', 'rule', 'my_own', '--kind', kind, '--effect', 'ask')).code).toBe(2);
   });
 });

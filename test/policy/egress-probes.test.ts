@@ -105,6 +105,20 @@ describe('Y4 a longer list waits for a person', () => {
   });
 });
 
+test('Y4 a list that is too much to ask about waits for a person as well', async () => {
+  const { engine, edit } = await withEgress(START);
+  const ports = Array.from({ length: 32 }, (_, at) => at + 1).join(', ');
+  const paths = Array.from({ length: 20 }, (_, at) => `/p${at}`).join(', ');
+  await edit('denied:', `denied:\n  closed.example.org: for now`);
+  await edit(
+    'addresses:',
+    `  closed.example.org: [{ ports: [${ports}], schemes: [https], methods: [GET], paths: [${paths}] }]\naddresses:`,
+  );
+  await expect(engine.apply({})).rejects.toMatchObject({
+    message: expect.stringContaining('hosts/closed.example.org, which no question can judge'),
+  });
+});
+
 describe('the questions about two lists', () => {
   const list = (hosts: unknown, denied: unknown = {}) => ({ egress: { hosts, addresses: {}, denied } });
   const terms = { ports: [443], schemes: ['https'], methods: ['GET'], paths: ['/**'] };

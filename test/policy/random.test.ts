@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
 import { loadBundle } from '../../adapters/policy/bundle.ts';
 import { readVerdict } from '../../adapters/policy/verdict.ts';
 import { CAPABILITIES } from '../../core/capability/types.ts';
@@ -10,7 +11,7 @@ import { PLACEMENTS } from '../../core/run/types.ts';
 import { CASES } from './support/cases.ts';
 import { serve } from './support/engine.ts';
 import { copyOfShipped } from './support/policy-dir.ts';
-import { referenceAllows } from './support/reference.ts';
+import { LISTED, referenceAllows } from './support/reference.ts';
 
 const DENIED = ['curl', 'nc', 'ssh'];
 
@@ -68,29 +69,66 @@ const approval = fc.record({
   actor: fc.record({ user: name }),
   approver: fc.record({ user: name, roles }),
 });
+const scope = fc.record({ tenant: fc.constant('acme'), user: name });
+const egress = fc.record({
+  kind: fc.constant('egress'),
+  scope,
+  host: fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom('example.com', 'www.example.net', 'a.b.example.net') },
+    fc.constantFrom(
+      'example.net',
+      'evil-example.com',
+      'WWW.example.net',
+      'www.example.net.',
+      'admin.example.net',
+      '10.0.0.1',
+      '2130706433',
+    ),
+    fc.string({ maxLength: 8 }),
+  ),
+  port: fc.constantFrom<number | string>(443, 443, 443, 22, '443'),
+  scheme: fc.constantFrom('https', 'https', 'http'),
+  method: fc.constantFrom('GET', 'POST', 'CONNECT', 'get'),
+  path: fc.constantFrom('/a/x', '/b', '', '/a/../b', '/a/%2e'),
+  headers: fc.array(fc.record({ name: fc.constantFrom('host', 'Host', 'accept') }), { maxLength: 2 }),
+  operations_parsed: fc.boolean(),
+  recipe: fc.constantFrom('', 'forge', 'other'),
+  credential: fc.constantFrom('none', 'none', 'present', 'missing', 'perhaps'),
+});
+const trigger = fc.record({
+  kind: fc.constant('trigger'),
+  scope,
+  actor: fc.record({ user: name }),
+  origin,
+  action: fc.constantFrom('create', 'delete', 'pause'),
+  caller: fc.constantFrom('executor', 'product', 'operator', 'guest'),
+  source: fc.constantFrom('schedule', 'webhook'),
+});
 const junk = fc.oneof(fc.jsonValue(), fc.record({ kind: fc.constantFrom('egress', 'trigger', 'call', 'teleport') }));
 
 async function deniedData(): Promise<string> {
   const dir = await copyOfShipped();
   const path = join(dir, 'data', 'call.yaml');
   await writeFile(path, (await readFile(path, 'utf8')).replace('denied_programs: []', `denied_programs: [${DENIED.join(', ')}]`));
+  await writeFile(join(dir, 'data', 'egress.yaml'), stringify(LISTED));
   return dir;
 }
 
 describe('never an allow that the reference would not give', () => {
   test('random questions', async () => {
     const serving = await serve(await loadBundle(await deniedData()));
-    let allows = 0;
+    const allows = new Map<string, number>();
     fc.assert(
-      fc.property(fc.oneof({ weight: 6, arbitrary: call }, placement, approval), (input) => {
+      fc.property(fc.oneof({ weight: 6, arbitrary: call }, placement, approval, { weight: 3, arbitrary: egress }, trigger), (input) => {
         const allowed = serving.ask(JSON.stringify(input)).effect === 'allow';
-        if (allowed) allows += 1;
+        if (allowed) allows.set(input.kind, (allows.get(input.kind) ?? 0) + 1);
         expect(allowed).toBe(referenceAllows(input, DENIED));
       }),
-      { numRuns: 3000 },
+      { numRuns: 4000 },
     );
-    // Control: the questions are not all of one kind.
-    expect(allows).toBeGreaterThan(300);
+    // Control: of each kind something is allowed.
+    expect(allows.get('call')).toBeGreaterThan(300);
+    for (const kind of ['placement', 'approval', 'egress', 'trigger']) expect(allows.get(kind)).toBeGreaterThan(5);
   });
 
   test('random JSON that is no question', async () => {

@@ -2,19 +2,28 @@ import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildPolicy } from '../../adapters/policy/build.ts';
+import type { PolicyKind } from '../../core/policy/contracts.ts';
+import { ENTRY, egressInput, triggerInput } from './support/egress.ts';
 import { startEngine } from './support/engine.ts';
-import { callInput, plainInput, shellInput } from './support/inputs.ts';
+import { callInput, placementInput, plainInput, shellInput } from './support/inputs.ts';
 import { copyOfShipped } from './support/policy-dir.ts';
 import { REASON, siteRule, siteWith } from './support/site.ts';
 
 const PUSH = 'input.args.argv == ["git", "push"]';
 const GIT_PUSH = shellInput(['git', 'push']);
 
-async function withRule(effect: string, value: string, condition: string) {
+async function withRule(effect: string, value: string, condition: string, kind: PolicyKind = 'call', data: Record<string, string> = {}) {
   const dir = await copyOfShipped();
-  const siteDir = await siteWith(dir, { 'site/call/rule.rego': siteRule(effect, value, condition) });
+  for (const [file, text] of Object.entries(data)) await writeFile(join(dir, 'data', file), text);
+  const siteDir = await siteWith(dir, { [`site/${kind}/rule.rego`]: siteRule(effect, value, condition, kind) });
   return { dir, siteDir, ...(await startEngine(dir, { siteDir })) };
 }
+
+/** Lists under which the requests and triggers below are allowed. */
+const LISTS = {
+  'egress.yaml': `hosts: { example.com: [${ENTRY}] }\naddresses: {}\ndenied: {}\n`,
+  'trigger.yaml': 'allowed: { create: [product], delete: [product] }\nask: []\ndenied: []\n',
+};
 
 describe('rules of a site narrow what the shipped ones decide', () => {
   test('they deny', async () => {
@@ -31,6 +40,35 @@ describe('rules of a site narrow what the shipped ones decide', () => {
   test('they tighten', async () => {
     const { engine } = await withRule('obligations', '{"kind": "output_limit", "bytes": 9}', PUSH);
     expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'allow', obligations: [{ kind: 'output_limit', bytes: 9 }] });
+  });
+
+  test.each([
+    ['egress', egressInput()],
+    ['trigger', triggerInput()],
+  ] as const)('they deny a question of the kind %s', async (kind, question) => {
+    const { engine } = await withRule('deny', REASON, 'input.actor.user == "ada"', kind, LISTS);
+    expect(engine.decide(question)).toMatchObject({ effect: 'deny', reasons: [{ code: 'of_the_site' }] });
+    expect(engine.decide({ ...question, actor: { user: 'bob', roles: [] }, scope: { ...question.scope, user: 'bob' } }).effect).toBe(
+      'allow',
+    );
+  });
+
+  test('they ask about a trigger', async () => {
+    const { engine } = await withRule('ask', REASON, 'input.source == "schedule"', 'trigger', LISTS);
+    expect(engine.decide(triggerInput())).toMatchObject({ effect: 'ask', reasons: [{ code: 'of_the_site' }] });
+    expect(engine.decide(triggerInput({ source: 'webhook' })).effect).toBe('allow');
+  });
+
+  test.each([
+    ['egress', egressInput()],
+    ['placement', placementInput()],
+  ] as const)('where nothing can wait, what they ask about is refused, and the reason says so: %s', async (kind, question) => {
+    const { engine } = await withRule('ask', REASON, 'input.actor.user == "ada"', kind, LISTS);
+    expect(engine.decide(question)).toMatchObject({
+      effect: 'deny',
+      reasons: [{ code: 'ask_is_deny', message: expect.stringMatching(/^The site says so\. \(of_the_site; .*waits for an approval/) }],
+    });
+    expect(engine.decide({ ...question, actor: { user: 'bob', roles: [] } }).effect).toBe('allow');
   });
 
   test('without them nothing is denied (control)', async () => {
@@ -57,10 +95,16 @@ describe('rules of a site widen nothing', () => {
       siteRule('allow', REASON, 'true').replace('package site.call', 'package outwork.call'),
       'its folder says',
     ],
+    [
+      'an obligation that nobody would hear',
+      siteRule('obligations', '{"kind": "audit"}', 'true', 'egress'),
+      'obligations are for calls',
+      'site/egress/rule.rego',
+    ],
     ['a rule in another package', 'package other\n\nx := 1\n', 'its folder says'],
     ['another decision', 'package outwork\n\ndecision := {"effect": "allow"}\n', 'its folder says'],
-  ])('%s does not build', async (_, text, message) => {
-    const built = copyOfShipped().then((dir) => siteWith(dir, { 'site/call/rule.rego': text }));
+  ])('%s does not build', async (_, text, message, file = 'site/call/rule.rego') => {
+    const built = copyOfShipped().then((dir) => siteWith(dir, { [file]: text }));
     await expect(built).rejects.toMatchObject({ code: 'policy_build_failed', message: expect.stringContaining(message) });
   });
 

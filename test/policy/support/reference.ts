@@ -17,6 +17,10 @@ export function referenceAllows(input: Readonly<Record<string, unknown>>, denied
       return placementAllowed(input);
     case 'approval':
       return approvalAllowed(input);
+    case 'egress':
+      return egressAllowed(input);
+    case 'trigger':
+      return triggerAllowed(input);
     default:
       return false;
   }
@@ -51,4 +55,37 @@ function approvalAllowed({ answer, approver, actor }: Readonly<Record<string, un
   const { user, roles } = approver as { user: string; roles: readonly string[] };
   const own = user === (actor as { user: string }).user;
   return answer === 'deny' ? own || roles.includes('approver') : answer === 'approve' && !own && roles.includes('approver');
+}
+
+/** The list that random requests are asked under: one host, and what is below another. */
+export const LISTED = {
+  hosts: {
+    'example.com': [{ ports: [443], schemes: ['https'], methods: ['GET'], paths: ['/a/**'], users: ['ada'] }],
+    '*.example.net': [
+      { ports: [443], schemes: ['https'], methods: ['CONNECT', 'GET'], paths: ['/**'] },
+      { ports: [443], schemes: ['https'], methods: ['POST'], paths: ['/b'], recipe: 'forge' },
+    ],
+  },
+  addresses: {},
+  denied: { 'admin.example.net': 'for people only' },
+};
+
+function egressAllowed(input: Readonly<Record<string, unknown>>): boolean {
+  const { host, port, scheme, method, path, credential, recipe, operations_parsed: parsed, scope, headers } = input;
+  if (!Array.isArray(headers) || port !== 443 || scheme !== 'https') return false;
+  if (headers.filter(({ name }) => name.toLowerCase() === 'host').length > 1) return false;
+  if (host === 'example.com')
+    return credential === 'none' && method === 'GET' && path === '/a/x' && (scope as { user: string }).user === 'ada';
+  if (host !== 'www.example.net' && host !== 'a.b.example.net') return false;
+  if (method === 'CONNECT') return credential === 'none' && path === '';
+  if (method === 'GET') return credential === 'none' && (path === '/a/x' || path === '/b');
+  return (
+    method === 'POST' && path === '/b' && recipe === 'forge' && (credential === 'none' || (credential === 'present' && parsed === true))
+  );
+}
+
+/** Under the shipped data every new trigger asks; taking one away does not. */
+function triggerAllowed({ action, caller, actor, scope }: Readonly<Record<string, unknown>>): boolean {
+  const own = (actor as { user: string }).user === (scope as { user: string }).user;
+  return action === 'delete' && own && ['executor', 'product', 'operator'].includes(String(caller));
 }

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buildPolicy } from '../../../adapters/policy/build.ts';
+import type { PolicyKind } from '../../../core/policy/contracts.ts';
 import { temporaryDir } from './policy-dir.ts';
 
 /** Rules of an installation's own, built together with the bundle below `dir`. */
@@ -14,8 +15,8 @@ export async function siteWith(dir: string, files: Readonly<Record<string, strin
   return siteDir;
 }
 
-/** A rule of the site about calls. */
-export const siteRule = (effect: string, value: string, condition: string): string => `package site.call
+/** A rule of the site, about calls unless it says. */
+export const siteRule = (effect: string, value: string, condition: string, kind: PolicyKind = 'call'): string => `package site.${kind}
 
 # METADATA
 # title: Of the site
