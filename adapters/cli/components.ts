@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { PrerequisiteError } from '../../core/errors.ts';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
 import { openFilesLimit, requireOpenFiles } from '../config/open-files.ts';
+import { nearestExisting } from '../config/place.ts';
 import { databaseFile, stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
@@ -10,6 +11,8 @@ import { INIT_SCRIPT, imagesDirOf } from '../sandbox/bubblewrap/engine.ts';
 import { checkImage } from '../sandbox/bubblewrap/image-store.ts';
 import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
+import { isShort, roomIn } from '../sandbox/disk/guard.ts';
+import { spaceOf } from '../sandbox/disk/space.ts';
 import { checkDocker } from './docker-check.ts';
 import type { SetupHost } from './setup/host.ts';
 
@@ -36,6 +39,8 @@ export interface ComponentScope {
   readonly host: SetupHost;
   readonly stateDir: string;
   readonly policyDir: string;
+  /** Free space that the file system of the state directory has to keep, in MiB. */
+  readonly diskReserveMiB: number;
 }
 
 const NODE_MAJOR = 24;
@@ -87,10 +92,14 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
     const { digests } = await loadBundle(policyDir);
     return [{ id: 'policy', ok: true, detail: `${policyDir}: rules ${digests.rules.slice(0, 12)}, data ${digests.data.slice(0, 12)}` }];
   },
-  async state({ stateDir }) {
+  async state({ stateDir, diskReserveMiB }) {
     const fault = stateDirFault(stateDir);
     if (fault !== undefined) return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];
-    return [{ id: 'state', ok: true, detail: stateDir }, await databaseCheck(databaseFile(stateDir))];
+    return [
+      { id: 'state', ok: true, detail: stateDir },
+      await databaseCheck(databaseFile(stateDir)),
+      await roomCheck(stateDir, diskReserveMiB),
+    ];
   },
   async opa({ host }) {
     return [{ id: 'opa', ok: true, detail: `${await findOpa({ env: { ...host.env } })} ${OPA_VERSION}` }];
@@ -114,6 +123,13 @@ async function databaseCheck(file: string): Promise<Check> {
   if (fault !== undefined)
     return { id: 'database', ok: false, detail: `${file}: ${fault.message}`, ...(fault.hint && { fix: fault.hint }) };
   return { id: 'database', ok: true, detail: existsSync(file) ? file : `${file} is made at first use` };
+}
+
+/** Below the reserve no sandbox starts; with no room at all nothing can be written down, and so nothing is done. */
+async function roomCheck(stateDir: string, reserveMiB: number): Promise<Check> {
+  const space = await spaceOf(nearestExisting(stateDir));
+  const check = { id: 'disk', ok: !isShort(space, reserveMiB * 1024 * 1024), detail: `${roomIn(space)} free, ${reserveMiB} MiB are kept` };
+  return check.ok ? check : { ...check, fix: 'free space there, or lower limits.diskReserveMiB' };
 }
 
 async function programCheck(host: SetupHost, program: string): Promise<readonly Check[]> {

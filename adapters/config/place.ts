@@ -41,7 +41,8 @@ export function placeFault(path: string): string | undefined {
   }
 }
 
-function nearestExisting(path: string): string {
+/** The path itself when it is there, else the nearest of its ancestors that is. */
+export function nearestExisting(path: string): string {
   const parent = dirname(path);
   return path === parent || exists(path) ? path : nearestExisting(parent);
 }

@@ -57,6 +57,17 @@ describe('doctor', () => {
     expect(failed.map(({ id }) => id)).toEqual(['policy', 'state', 'opa']);
   });
 
+  it('BL-108 tells of a file system without the room that it has to keep, also before the state directory is there', async () => {
+    const disk = async () => (await doctor()).report.checks.find(({ id }) => id === 'disk');
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'stateDir: not/there/yet\nlimits: {diskReserveMiB: 0}\n');
+    expect(await disk()).toMatchObject({
+      ok: true,
+      detail: expect.stringMatching(/^\d+ MiB and \d+ % of its inodes free, 0 MiB are kept$/),
+    });
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'stateDir: not/there/yet\nlimits: {diskReserveMiB: 1000000000}\n');
+    expect(await disk()).toMatchObject({ ok: false, required: true, fix: expect.stringContaining('free space') });
+  });
+
   it('finding 4, 5: looks at every part of the image, and builds none', async () => {
     const stateDir = join(world.dir, 'own');
     mkdirSync(stateDir, { mode: 0o700 });

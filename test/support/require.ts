@@ -2,6 +2,7 @@ import { checkComponent, requiredComponents } from '../../adapters/cli/component
 import { machine } from '../../adapters/cli/setup/host.ts';
 import { packageFolder } from '../../adapters/config.ts';
 import { PrerequisiteError } from '../../core/errors.ts';
+import { SANDBOX_LIMITS } from '../../core/limits.ts';
 
 /**
  * Fails when a component that `OUTWORK_REQUIRE` names (a comma list) is missing or unknown, naming every fault. Tests never skip for a
@@ -11,7 +12,8 @@ import { PrerequisiteError } from '../../core/errors.ts';
  */
 export async function requireComponents(env: { readonly [name: string]: string | undefined } = process.env): Promise<void> {
   const { known, unknown } = requiredComponents(env.OUTWORK_REQUIRE);
-  const scope = { host: machine(env), stateDir: '/nonexistent/outwork', policyDir: packageFolder('policies') };
+  const { diskReserveMiB } = SANDBOX_LIMITS;
+  const scope = { host: machine(env), stateDir: '/nonexistent/outwork', policyDir: packageFolder('policies'), diskReserveMiB };
   const faults = unknown.map((name) => `${name}: no such component`);
   for (const name of known) {
     const failed = (await checkComponent(name, scope)).filter(({ ok }) => !ok);

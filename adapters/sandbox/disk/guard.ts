@@ -66,7 +66,7 @@ export class DiskGuard {
   async admit(root: string): Promise<'normal' | 'clean-up'> {
     const space = await this.#deps.space();
     if (this.#isShort(space)) {
-      throw new SandboxError('disk_full', `the file system of the state directory has ${describe(space)} left`, {
+      throw new SandboxError('disk_full', `the file system of the state directory has ${roomIn(space)} left`, {
         retryable: true,
         hint: 'free space there, or lower limits.diskReserveMiB',
       });
@@ -112,7 +112,7 @@ export class DiskGuard {
     if (!short || !this.#isShort(await this.#deps.space())) return;
     // Nobody who is left is over the quota, and still there is no room: the one who has most must go, one a look.
     const [largest] = [...this.#watched].sort((a, b) => this.#bytesOf(b) - this.#bytesOf(a));
-    await largest?.stop(`disk_full: the file system has ${describe(space)} left, and this user has most on it`);
+    await largest?.stop(`disk_full: the file system has ${roomIn(space)} left, and this user has most on it`);
   }
 
   /** Not due: even if all that the file system has lost since were this owner's, there would be room under the quota. */
@@ -135,12 +135,17 @@ export class DiskGuard {
     return this.#measured.get(root)?.bytes ?? 0;
   }
 
-  #isShort({ freeBytes, freeInodes }: Space): boolean {
-    return freeBytes < this.#deps.reserveBytes || freeInodes < INODE_RESERVE;
+  #isShort(space: Space): boolean {
+    return isShort(space, this.#deps.reserveBytes);
   }
 }
 
+/** Whether a file system is below what it has to keep free. */
+export const isShort = ({ freeBytes, freeInodes }: Space, reserveBytes: number): boolean =>
+  freeBytes < reserveBytes || freeInodes < INODE_RESERVE;
+
 const inMiB = (bytes: number): string => (Number.isFinite(bytes) ? `${Math.ceil(bytes / MiB)} MiB` : 'more than can be measured');
 
-const describe = ({ freeBytes, freeInodes }: Space): string =>
+/** Room as a person is told of it. */
+export const roomIn = ({ freeBytes, freeInodes }: Space): string =>
   `${Math.floor(freeBytes / MiB)} MiB and ${Math.floor(freeInodes * 100)} % of its inodes`;
