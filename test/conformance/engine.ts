@@ -264,7 +264,7 @@ export function engineConformance(
       const sockets = join(kernel.stateDir, 's');
       await expect(kernel.prepareSocketDir(join(sockets, sandbox.generation), 0)).rejects.toMatchObject({ code: 'start_failed' });
       await expect(kernel.prepareSocketDir('/tmp/elsewhere', 0)).rejects.toMatchObject({ code: 'start_failed' });
-      await expect(kernel.prepareSocketDir(join(sockets, 'x'.repeat(90)), 0)).rejects.toMatchObject({ code: 'start_failed' });
+      await expect(kernel.prepareSocketDir(join(sockets, 'x'.repeat(90)), 0)).rejects.toMatchObject({ code: 'state_directory_unusable' });
     });
 
     it('refuses a workspace that is a link', async () => {
