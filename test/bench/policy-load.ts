@@ -23,6 +23,15 @@ export async function growEffects(dir: string, entries: number): Promise<void> {
   await writeFile(path, `${await readFile(path, 'utf8')}${rows.join('')}`);
 }
 
+/** Lists so many hosts, every other one as a pattern, and at the end what is below `last`. */
+export async function listHosts(dir: string, entries: number, last: string): Promise<void> {
+  const path = join(dir, 'data', 'egress.yaml');
+  const terms = '[{ ports: [443], schemes: [https], methods: [GET], paths: [/repos/**] }]';
+  const rows = Array.from({ length: entries }, (_, at) => `  "${at % 2 === 0 ? '' : '*.'}h${at}.example.com": ${terms}\n`);
+  const hosts = `hosts:\n${rows.join('')}  "*.${last}": ${terms}\n`;
+  await writeFile(path, (await readFile(path, 'utf8')).replace(/^hosts: .*\n/m, hosts));
+}
+
 export async function denyPrograms(dir: string, programs: string): Promise<void> {
   const path = join(dir, 'data', 'call.yaml');
   await writeFile(path, (await readFile(path, 'utf8')).replace(/^denied_programs: .*$/m, `denied_programs: ${programs}`));

@@ -7,10 +7,12 @@ import { loadPolicy } from '@open-policy-agent/opa-wasm';
 import { toRegoInput } from '../../adapters/policy/marshal.ts';
 import { loadSettings } from '../../adapters/policy/settings.ts';
 import { createPolicyEngine, type ReloadingPolicyEngine } from '../../adapters/policy/wasm-engine.ts';
+import type { PolicyInput } from '../../core/policy/types.ts';
 import { systemClock } from '../../core/seams/clock.ts';
+import { egressInput } from '../policy/support/egress.ts';
 import { shellInput } from '../policy/support/inputs.ts';
 import type { Figure } from './figure.ts';
-import { bundleCopy, denyPrograms, growEffects, OpaServer } from './policy-load.ts';
+import { bundleCopy, denyPrograms, growEffects, listHosts, OpaServer } from './policy-load.ts';
 
 const DIR = fileURLToPath(new URL('../../policies', import.meta.url));
 const WARM_UP = 2_000;
@@ -18,6 +20,16 @@ const ROUNDS = 20_000;
 
 /** A realistic question: a reviewed command with options, so that every rule of the kind has its say. */
 const QUESTION = shellInput(['git', 'log', '--oneline', '-n', '20', '--since=2.weeks', '--', 'core', 'adapters']);
+
+/** A request as a command line tool makes it, to a host two labels below a pattern. */
+const REQUEST = egressInput({
+  host: 'v1.api.example.org',
+  path: '/repos/acme/outwork/pulls',
+  headers: ['host', 'user-agent', 'accept', 'accept-encoding', 'authorization', 'content-type'].map((name) => ({
+    name,
+    value: 'as it may be',
+  })),
+});
 
 interface Sample {
   readonly p50: number;
@@ -30,9 +42,11 @@ interface Sample {
  */
 export async function benchPolicy(): Promise<Figure[]> {
   const evaluation = await evaluationUs();
-  const decision = await withEngine(DIR, async (engine) => sample(() => requireAllow(engine)));
+  const decision = await withEngine(DIR, async (engine) => sample(() => requireAllow(engine, QUESTION)));
   const server = await serverUs();
   const long = await longListUs();
+  const fewHosts = await hostsUs(1);
+  const manyHosts = await hostsUs(10_000);
   const reload = await reloadMs();
   return [
     atMost('policy.evaluation.p50Us', 50, 'µs', evaluation.p50, null),
@@ -54,6 +68,15 @@ export async function benchPolicy(): Promise<Figure[]> {
       ratio: long.p50 / decision.p50,
       met: long.p50 <= 3 * decision.p50,
     },
+    atMost('policy.egress.p50Us', 100, 'µs', fewHosts.p50, decision.p50),
+    {
+      id: 'policy.egress.tenThousandHosts.p50Us',
+      target: '≤ 3 × one host',
+      measured: manyHosts.p50,
+      baseline: fewHosts.p50,
+      ratio: manyHosts.p50 / fewHosts.p50,
+      met: manyHosts.p50 <= 3 * fewHosts.p50,
+    },
     atMost('policy.reload.ms', 100, 'ms', reload, null),
   ];
 }
@@ -67,8 +90,8 @@ async function withEngine<T>(dir: string, use: (engine: ReloadingPolicyEngine) =
   }
 }
 
-function requireAllow(engine: ReloadingPolicyEngine): void {
-  if (engine.decide(QUESTION).effect !== 'allow') throw new Error('The question of the bench is not allowed.');
+function requireAllow(engine: ReloadingPolicyEngine, question: PolicyInput): void {
+  if (engine.decide(question).effect !== 'allow') throw new Error('The question of the bench is not allowed.');
 }
 
 async function evaluationUs(): Promise<Sample> {
@@ -101,7 +124,17 @@ async function longListUs(): Promise<Sample> {
   const { dir, remove } = await bundleCopy(DIR);
   try {
     await growEffects(dir, 10_000);
-    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine)));
+    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine, QUESTION)));
+  } finally {
+    await remove();
+  }
+}
+
+async function hostsUs(entries: number): Promise<Sample> {
+  const { dir, remove } = await bundleCopy(DIR);
+  try {
+    await listHosts(dir, entries, 'example.org');
+    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine, REQUEST)));
   } finally {
     await remove();
   }

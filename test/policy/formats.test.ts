@@ -64,6 +64,12 @@ describe('data that names too much, or nothing, is not loaded', () => {
     await expect(withHosts('admin.example.com', 'for people only', 'denied')).resolves.toBeDefined();
   });
 
+  test('a host that is listed twice', async () => {
+    await expect(withHosts('example.com', `[${ENTRY}], example.com: []`)).rejects.toMatchObject({
+      message: expect.stringContaining('example.com is there more than once'),
+    });
+  });
+
   test.each([
     ['every host', '*', `[${ENTRY}]`, 'hosts'],
     ['a top level', '*.com', `[${ENTRY}]`, 'hosts'],
