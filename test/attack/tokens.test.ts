@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { sha256Hex } from '../../core/json.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CAPACITY } from '../../core/limits.ts';
 import { type E2e, e2e } from '../support/e2e.ts';
+import { type HostileGuest, hostileGuest } from '../support/hostile-guest.ts';
 
-const file = resolve('test/support/thief-guest.cjs');
-const guest = { file, sha256: sha256Hex(readFileSync(file)) };
+let guest: HostileGuest;
+beforeAll(async () => {
+  guest = await hostileGuest('thief');
+});
+afterAll(() => guest[Symbol.dispose]());
 
 /** What the agent of a thread has said last. */
 const lastSaid = async (world: E2e, thread: string) => {

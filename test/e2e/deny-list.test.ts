@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DESCRIPTORS, enforcerOf } from '../../core/capability/descriptors.ts';
-import { sha256Hex } from '../../core/json.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { commandsOf, type E2e, e2e, scenario } from '../support/e2e.ts';
+import { hostileGuest } from '../support/hostile-guest.ts';
 
 /** Edits the live data and waits until the kernel runs on it. */
 async function denyProgram(world: E2e, program: string): Promise<void> {
@@ -33,8 +33,7 @@ describe.each(PLACEMENTS)('a program on the deny list, under %s', (placement) =>
 
 describe.each(['disposable-per-run', 'persistent-per-user'] as const)('a forged executor under %s', (placement) => {
   it('can run the denied program, with no credential, no egress and no record, and we say who enforces what', async () => {
-    const file = resolve('test/support/forged-guest.cjs');
-    const guest = { file, sha256: sha256Hex(readFileSync(file)) };
+    using guest = await hostileGuest('forger');
     await using world = await e2e({ placement, kernel: { guest } });
     await denyProgram(world, 'touch');
     const view = await world.turn('go');

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKernel, type KernelOptions } from '../../adapters/compose.ts';
@@ -13,6 +13,7 @@ import { CAPACITY } from '../../core/limits.ts';
 import type { PlacementName, RunState } from '../../core/run/types.ts';
 import type { ModelGateway, ModelRequest } from '../../core/seams/model-gateway.ts';
 import { testConfig } from './run-world.ts';
+import { allArguments } from './sandbox-processes.ts';
 
 export interface E2e extends AsyncDisposable {
   readonly kernel: LocalKernel;
@@ -132,36 +133,28 @@ function addPure(policyDir: string, program: string): void {
   writeFileSync(file, readFileSync(file, 'utf8').replace('programs:\n', `programs:\n${row}`));
 }
 
-/** Host pids of processes whose arguments hold this one, waited for: a command is known to run when the kernel's table shows it. */
+/** Host pid of the `sleep` with this argument, waited for: a command is known to run when the kernel's table shows it. */
 export async function processWith(argument: string): Promise<number> {
   for (;;) {
-    for (const entry of readdirSync('/proc')) {
-      if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
-      try {
-        const argv = readFileSync(`/proc/${entry}/cmdline`, 'utf8').split('\0');
-        if (argv[0] === 'sleep' && argv.includes(argument)) return Number(entry);
-      } catch {
-        // It ended while we looked.
-      }
-    }
+    for (const { pid, argv } of allArguments()) if (argv[0] === 'sleep' && argv.includes(argument)) return pid;
     await new Promise((wake) => setTimeout(wake, 10));
   }
 }
 
 /** The guest process of a sandbox: runs our bundle and has this generation's socket directory among its mounts. */
 export function guestPid(generation: string): number {
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      const argv = readFileSync(`/proc/${entry}/cmdline`, 'utf8').split('\0');
-      if (!argv.some((item) => item.endsWith('guest.cjs')) || argv.length > 3) continue;
-      if (readFileSync(`/proc/${entry}/mountinfo`, 'utf8').includes(generation) && readlinkSync(`/proc/${entry}/exe`).includes('node'))
-        return Number(entry);
-    } catch {
-      // It ended while we looked.
-    }
+  for (const { pid, argv } of allArguments()) {
+    if (argv.some((item) => item.endsWith('guest.cjs')) && argv.length <= 3 && isNodeOf(pid, generation)) return pid;
   }
   throw new Error(`no guest of ${generation}`);
+}
+
+function isNodeOf(pid: number, generation: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(generation) && readlinkSync(`/proc/${pid}/exe`).includes('node');
+  } catch {
+    return false;
+  }
 }
 
 /** A real repository with three files and two commits, as a git bundle. */
