@@ -26,12 +26,18 @@ export function egressProbes(now: unknown, next: unknown): Probes {
     ...freed,
   ]) {
     const requests = requestsOf(hosts, entry, MOST_OF_ONE + 1);
-    if (requests.length > MOST_OF_ONE || asked.length + requests.length > MOST) unasked.push(`data/egress.yaml ${about}`);
+    if (requests.length > MOST_OF_ONE || asked.length + requests.length > MOST) unasked.push(about);
     asked.push(...requests.slice(0, Math.min(MOST_OF_ONE, MOST - asked.length)));
   }
   const gone = removed.slice(0, MOST).flatMap((entry) => requestsOf(hostsOf(entry), entry, 8));
   const faults = after.slice(0, 8).flatMap((entry) => faultyRequests(entry));
-  return { probes: [...asked, ...gone, ...faults], unasked: [...new Set(unasked)] };
+  return { probes: [...asked, ...gone, ...faults], unasked: summary([...new Set(unasked)]) };
+}
+
+/** A few by name, many by their number. */
+function summary(places: readonly string[]): readonly string[] {
+  if (places.length <= 5) return places.map((place) => `data/egress.yaml ${place}`);
+  return [`data/egress.yaml ${places[0]} and ${places.length - 1} more places`];
 }
 
 /** Requests that a rule denies whatever is listed, so that a rule that goes is seen. */
