@@ -10,7 +10,7 @@ import type { CompiledConfig } from '../core/config.ts';
 import { UsageError } from '../core/errors.ts';
 import type { KernelEvent, NewEvent } from '../core/events.ts';
 import { createOperations } from '../core/kernel-operations.ts';
-import { CEILINGS, SAFETY } from '../core/limits.ts';
+import { CEILINGS, RETENTION, SAFETY } from '../core/limits.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
 import type { Broker } from '../core/ports/broker.ts';
 import type { Placement } from '../core/ports/placement.ts';
@@ -18,6 +18,7 @@ import type { Store } from '../core/ports/store.ts';
 import { Deliverer } from '../core/run/deliver.ts';
 import { LiveRuns } from '../core/run/live-runs.ts';
 import { ProgressLog } from '../core/run/progress.ts';
+import { Pruner } from '../core/run/prune.ts';
 import { Scheduler } from '../core/run/scheduler.ts';
 import { type Clock, steadyClock } from '../core/seams/clock.ts';
 import type { Delivery } from '../core/seams/delivery.ts';
@@ -362,6 +363,7 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
             sandboxes,
             scheduler,
             deliverer,
+            pruner: new Pruner({ store, clock, retention: config.retention ?? RETENTION, onError }),
             model,
             accounts,
             engineFault: () => engineFault(stateDir),

@@ -5,7 +5,7 @@ import { ConfigError } from '../core/errors.ts';
 import { ACCOUNT_KINDS, type AccountKind, CEILINGS, type Ceilings, DIMENSIONS, type Dimension } from '../core/limits.ts';
 import type { PlacementName } from '../core/run/types.ts';
 import { type Environment, faultText, findConfigFile, readConfigFile } from './config/file.ts';
-import { type ConfigFile, capacityFaults, defaultCapacity, defaultLimits } from './config/schema.ts';
+import { type ConfigFile, capacityFaults, defaultCapacity, defaultLimits, defaultRetention, retentionFaults } from './config/schema.ts';
 import { defaultStateDir } from './config/state-dir.ts';
 import { scenarioFrom } from './model/scenario-name.ts';
 
@@ -106,7 +106,10 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
       Ceilings[AccountKind]
     >),
   };
-  const faults = capacityFaults(capacity);
+  const retention = defaultRetention();
+  for (const key of Object.keys(retention) as (keyof typeof retention)[])
+    retention[key] = pick(`retention.${key}`, retention[key], given.retention?.[key]);
+  const faults = [...capacityFaults(capacity), ...retentionFaults(retention, ceilings)];
   if (faults.length > 0) throw new ConfigError('config_malformed', faultText(file ?? '(defaults)', faults));
   const log = { level: pick('log.level', 'info', given.log?.level) };
   const nonLoopback = given.api?.nonLoopback;
@@ -121,7 +124,7 @@ export function explainConfig(options: LoadOptions): { readonly config: Compiled
   };
   const tenants = compileTenants(given.tenants ?? {}, lines);
   const config = { file, profile, stateDir, engine, placement, runsPerUser, harness, model: { gateway, scenario }, policy };
-  return { config: deepFreeze({ ...config, capacity, limits, ceilings, tenants, log, api }), lines };
+  return { config: deepFreeze({ ...config, capacity, limits, ceilings, retention, tenants, log, api }), lines };
 }
 
 function opaSource({ policy }: ConfigFile, lines: ConfigLine[]): Pick<CompiledConfig['policy'], 'opa'> {

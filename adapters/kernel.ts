@@ -10,6 +10,7 @@ import type { Measurable, MeasureSnapshot } from '../core/measure.ts';
 import type { PolicyEngine } from '../core/policy/types.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { Deliverer } from '../core/run/deliver.ts';
+import type { Pruner } from '../core/run/prune.ts';
 import type { Scheduler } from '../core/run/scheduler.ts';
 import type { Clock } from '../core/seams/clock.ts';
 import type { Logger } from '../core/seams/logger.ts';
@@ -30,6 +31,7 @@ export interface KernelParts {
   readonly sandboxes: SandboxManager;
   readonly scheduler: Scheduler;
   readonly deliverer: Deliverer;
+  readonly pruner: Pruner;
   readonly model: CountingGateway;
   /** Errors that no run can carry. */
   readonly onError: (error: unknown) => void;
@@ -67,11 +69,13 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
     alive = setInterval(() => {}, 2 ** 30);
     parts.scheduler.start();
     parts.deliverer.kick();
+    parts.pruner.start();
   };
   const close = async (): Promise<void> => {
     await starting?.catch(() => {});
     await parts.scheduler[Symbol.asyncDispose]();
     await parts.deliverer[Symbol.asyncDispose]();
+    await parts.pruner[Symbol.asyncDispose]();
     await parts.sandboxes[Symbol.asyncDispose]();
     await verifying;
     await parts.membrane.close();

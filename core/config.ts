@@ -1,10 +1,13 @@
-import type { CAPACITY, Ceilings, SANDBOX_LIMITS } from './limits.ts';
+import type { CAPACITY, Ceilings, RETENTION, SANDBOX_LIMITS } from './limits.ts';
 import type { EngineName, PlacementName } from './run/types.ts';
 
 export type CapacityName = keyof typeof CAPACITY;
 export type LimitName = keyof typeof SANDBOX_LIMITS;
 /** What one sandbox may use; units are part of the names. */
 export type SandboxLimits = Readonly<Record<LimitName, number>>;
+
+/** Days, by what is kept. */
+export type Retention = Readonly<Record<keyof typeof RETENTION, number>>;
 
 /** Configuration after parsing, defaults and checks; frozen. `adapters/config.ts` makes it and nothing else does. */
 export interface CompiledConfig {
@@ -35,6 +38,8 @@ export interface CompiledConfig {
   readonly limits: SandboxLimits;
   /** Ceilings on the accounts of tenant, user and thread; absent means `CEILINGS`. */
   readonly ceilings?: Ceilings;
+  /** How long is kept what is over, in days; absent means `RETENTION`. */
+  readonly retention?: Retention;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
   readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent' };
   readonly api: ApiConfig;

@@ -40,6 +40,7 @@ export const EVENT_TYPES = {
   'delivery.sent': 'a reply reached its channel',
   'delivery.failed': 'a reply surely did not reach its channel; it will be tried again',
   'delivery.unknown': 'whether a reply reached its channel is not known',
+  'store.pruned': 'rows that are kept no longer were removed; how many of each kind',
   'policy.loaded': 'rules or data were loaded',
   'policy.first_loaded': 'rules or data that are not the shipped ones were the first of a state directory; looser answers are named',
   'policy.widened': 'a person let rules or data that allow more take effect',
@@ -49,6 +50,15 @@ export const EVENT_TYPES = {
 } as const;
 
 export type EventType = keyof typeof EVENT_TYPES;
+
+/** Events of no thread that are kept as long as those of a closed one. The others without a thread say who was given what, and stay. */
+export const PASSING_EVENTS: readonly EventType[] = [
+  'membrane.refused',
+  'sandbox.recycled',
+  'sandbox.started',
+  'sandbox.stopped',
+  'store.pruned',
+];
 
 export interface NewEvent {
   readonly type: EventType;

@@ -127,6 +127,14 @@ export const SANDBOX_LIMITS = {
   diskReserveMiB: 1024,
 } as const;
 
+/** How long is kept what is over, in days. Defaults, which config may change (`retention`). */
+export const RETENTION = {
+  /** Decisions of policy, from when they were made; those of runs that go on are kept. */
+  decisionDays: 30,
+  /** Events, ledger, approvals with their files, and deliveries of a thread, from when its last run ended. */
+  threadDays: 90,
+} as const;
+
 /** Accounts of a call, from the widest to the narrowest. */
 export const ACCOUNT_KINDS = ['tenant', 'user', 'thread'] as const;
 export type AccountKind = (typeof ACCOUNT_KINDS)[number];

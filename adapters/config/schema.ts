@@ -1,7 +1,16 @@
 import { z } from 'zod';
-import type { CapacityName, LimitName } from '../../core/config.ts';
+import type { CapacityName, LimitName, Retention } from '../../core/config.ts';
 import { NAME_PATTERN } from '../../core/ids.ts';
-import { ACCOUNT_KINDS, type AccountKind, CAPACITY, DIMENSIONS, type Dimension, SAFETY, SANDBOX_LIMITS } from '../../core/limits.ts';
+import {
+  ACCOUNT_KINDS,
+  type AccountKind,
+  CAPACITY,
+  DIMENSIONS,
+  type Dimension,
+  RETENTION,
+  SAFETY,
+  SANDBOX_LIMITS,
+} from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 
 const KiB = 1024;
@@ -44,6 +53,9 @@ export const LIMIT_RANGE: Readonly<Record<LimitName, readonly [low: number, high
 export const CEILING_RANGE: readonly [low: number, high: number] = [0, Number.MAX_SAFE_INTEGER];
 export const CEILING_WINDOW_RANGE: readonly [low: number, high: number] = [1 * SECOND, 31 * 24 * HOUR];
 
+/** Fewest and most days that config may keep what is over. The defaults are in core/limits.ts. */
+export const RETENTION_RANGE: readonly [low: number, high: number] = [1, 36_500];
+
 /** Largest configuration file that is read. */
 export const CONFIG_FILE_BYTES = 512 * KiB;
 
@@ -54,6 +66,8 @@ const path = z
   .max(4096)
   .refine((text) => !text.includes('\0'), 'must not contain a NUL character');
 const placement = z.enum(PLACEMENTS);
+
+const days = z.int().min(RETENTION_RANGE[0]).max(RETENTION_RANGE[1]).optional();
 
 function capacityShape() {
   const fields = Object.entries(CAPACITY_RANGE).map(([key, [low, high]]) => [key, z.int().min(low).max(high).optional()] as const);
@@ -114,6 +128,8 @@ export const configFileSchema = z.strictObject({
   ceilings: z
     .strictObject({ windowMs: z.int().min(CEILING_WINDOW_RANGE[0]).max(CEILING_WINDOW_RANGE[1]).optional(), ...ceilingsShape() })
     .optional(),
+  /** Days that what is over is kept. */
+  retention: z.strictObject({ decisionDays: days, threadDays: days }).optional(),
   log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).optional() }).optional(),
   api: z
     .strictObject({
@@ -148,6 +164,15 @@ export function capacityFaults(capacity: Readonly<Record<CapacityName, number>>)
   }
   return faults;
 }
+
+/** What was spent in the present window is read from the ledger: it must be there. */
+export function retentionFaults(retention: Retention, { windowMs }: { readonly windowMs: number }): string[] {
+  if (retention.threadDays * 24 * HOUR >= windowMs) return [];
+  return [`retention.threadDays: must not be shorter than ceilings.windowMs (${windowMs})`];
+}
+
+/** A fresh copy of the default retention. */
+export const defaultRetention = (): Record<keyof Retention, number> => ({ ...RETENTION });
 
 /** A fresh copy of the default capacities. */
 export const defaultCapacity = (): Record<CapacityName, number> => ({ ...CAPACITY });

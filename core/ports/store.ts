@@ -23,6 +23,7 @@ import type {
 } from '../run/types.ts';
 import type { DeliveryItem } from '../seams/delivery.ts';
 import type { ApprovalStore } from './approval-store.ts';
+import type { RetentionStore } from './retention-store.ts';
 
 /**
  * Durable state, the one source of truth. Every method is one transaction; it has happened, synchronously durable, when its promise resolves.
@@ -36,15 +37,16 @@ import type { ApprovalStore } from './approval-store.ts';
  * - S5 a ledger row is opened once per key; again under the same digest it tells the row's state, under another digest `nondeterministic`.
  * - S6 a permit is claimed once and closed once, by compare-and-swap, before its deadline.
  * - S7 `judge` leaves no row of the run `dispatched`: `once` → `unknown`, others → `prepared`.
- * - S8 events have a gapless, growing cursor, and the event of a write is durable with it.
+ * - S8 events are appended with a gapless, growing cursor, and the event of a write is durable with it.
  * - S9 text that the database would change (NUL, lone surrogate) is refused with `text_unstorable`.
  * - S10 a checkpoint that does not match its checksum is refused with `checkpoint_damaged`; `latest` then gives the previous good one when the
- *   ledger is at or after it.
+ *   ledger is at or after it. The write that ends a run removes its checkpoints.
  * - S11 a delivery is made with its message in one transaction, is sent by whoever turns it `prepared → sending` by compare-and-swap, and
  *   one that a dead kernel left `sending` becomes `unknown`: it is never sent again by itself.
  * - S12 to S17: `ApprovalStore`.
  * - S18 what a call reserved is kept with its permit from `open` on, and replaced by what it spent in `close`. `spent` adds up, by thread and
  *   actor, what was closed at `sinceMs` or later, and what never was and could have gone on until then: that counts in full.
+ * - S19 and S20: `RetentionStore`.
  *
  * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `revokeTokens`
  * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
@@ -61,6 +63,7 @@ export interface Store {
   readonly checkpoints: CheckpointStore;
   readonly events: EventStore;
   readonly deliveries: DeliveryStore;
+  readonly retention: RetentionStore;
   /** Makes one durable write that changes nothing. @throws StoreError `disk_full` `store_unavailable`: the store cannot write */
   probe(): Promise<void>;
   close(): Promise<void>;
@@ -307,8 +310,6 @@ export interface Checkpoint {
 export interface CheckpointStore {
   /** The newest undamaged safe checkpoint of the run (S10); undefined when the run has none at all. @throws StoreError `checkpoint_damaged` */
   latest(run: string): Promise<Checkpoint | undefined>;
-  /** Removes a run's checkpoints when it has ended. */
-  clear(run: string): Promise<void>;
 }
 
 export interface EventFilter {

@@ -126,7 +126,6 @@ export async function settle(deps: RunDeps, run: ClaimedRun, ending: Ending, cou
         return;
       }
     }
-    await untilStored(deps.clock, closing, () => deps.store.checkpoints.clear(run.id));
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     if (error.code === 'stale_fence' || error.code === 'lease_lost') return;

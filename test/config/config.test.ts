@@ -106,6 +106,29 @@ describe('loadConfig', () => {
   });
 });
 
+describe('retention', () => {
+  it('is in days, 30 and 90 unless said otherwise, and is shown', () => {
+    expect(loadConfig({ env: env(), cwd }).retention).toEqual({ decisionDays: 30, threadDays: 90 });
+    const { config, lines } = explainConfig({ file: write('retention: {threadDays: 7}'), env: env(), cwd });
+    expect(config.retention).toEqual({ decisionDays: 30, threadDays: 7 });
+    expect(lines).toContainEqual({ path: 'retention.threadDays', value: 7, source: 'file' });
+    expect(lines).toContainEqual({ path: 'retention.decisionDays', value: 30, source: 'default' });
+  });
+
+  it.each(['decisionDays: 0', 'threadDays: 0', 'threadDays: -1', 'threadDays: 1.5', 'threadDays: 36501', 'threadDays: forever', 'days: 1'])(
+    'nothing else: %s',
+    (text) => {
+      expect(refusal(`retention: {${text}}`).code).toMatch(/^config_(malformed|unknown_key)$/);
+    },
+  );
+
+  it('is not shorter than what ceilings look back to', () => {
+    expect(refusal('retention: {threadDays: 1}\nceilings: {windowMs: 86400001}').message).toContain('retention.threadDays:');
+    const file = write('retention: {threadDays: 1}\nceilings: {windowMs: 86400000}');
+    expect(loadConfig({ file, env: env(), cwd }).retention?.threadDays).toBe(1);
+  });
+});
+
 describe('ceilings', () => {
   it('a dimension that is named replaces its default, one that has none is added, the rest stay', () => {
     expect(loadConfig({ env: env(), cwd }).ceilings).toEqual(CEILINGS);

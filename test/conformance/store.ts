@@ -9,6 +9,7 @@ import { decisionClauses } from './store-decisions.ts';
 import { deliveryClauses } from './store-deliveries.ts';
 import { ingressClauses } from './store-ingress.ts';
 import { ownerClauses } from './store-owners.ts';
+import { retentionClauses } from './store-retention.ts';
 import { runClauses } from './store-runs.ts';
 
 /** The world of the current test, made before and thrown away after each. */
@@ -42,5 +43,6 @@ export function storeConformance(name: string, make: MakeWorld): void {
     decisionClauses(current);
     checkpointClauses(current);
     deliveryClauses(current);
+    retentionClauses(current);
   });
 }

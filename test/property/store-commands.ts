@@ -154,8 +154,6 @@ const resolve = command('resolve', fc.record({ at: index, as: fc.constantFrom('d
   store.calls.resolve(scene.pick(scene.calls, at, 'cal_none'), as, event('call.resolved'), scene.nowMs),
 );
 
-const clear = command('checkpoints.clear', index, (at, scene, store) => store.checkpoints.clear(scene.pick(scene.runs, at, 'run_none')));
-
 const next = command('delivery.next', fc.constant(null), (_, scene, store) => store.deliveries.next(scene.nowMs));
 
 const finish = command(
@@ -169,6 +167,14 @@ const sweep = command('delivery.sweep', fc.constant(null), (_, scene, store) => 
 
 /** A kernel restarts: the test closes and opens both stores, then the new kernel sweeps as every kernel does first. */
 const restart = command('restart', fc.constant(null), (_, scene, store) => store.deliveries.sweep(scene.nowMs));
+
+/** What lies behind by one of these is over; one call removes all of it. */
+const prune = command(
+  'prune',
+  fc.record({ decisions: fc.constantFrom(0, 1000, 40_000), threads: fc.constantFrom(0, 1000, 40_000) }),
+  (age, scene, store) =>
+    store.retention.prune({ decisionsBeforeMs: scene.nowMs - age.decisions, threadsBeforeMs: scene.nowMs - age.threads }, 10_000),
+);
 
 const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [5, post],
@@ -191,10 +197,10 @@ const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
   [9, close],
   [3, judge],
   [3, resolve],
-  [1, clear],
   [5, next],
   [2, finish],
   [1, sweep],
+  [2, prune],
   [1, restart],
 ];
 

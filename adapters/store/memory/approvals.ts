@@ -115,9 +115,11 @@ export function withdrawOthers(memory: Memory, call: string, nowMs: number): voi
   endAs(memory, (one) => one.call === call, 'withdrawn', nowMs);
 }
 
-/** S17. */
-export function withdrawEnded(memory: Memory, run: Run, nowMs: number): void {
-  if (isTerminal(run.state)) endAs(memory, (one) => one.run === run.id, 'withdrawn', nowMs);
+/** S10 and S17: nobody goes on from the checkpoints of an ended run, nobody waits for its asks. */
+export function tidyEnded(memory: Memory, run: Run, nowMs: number): void {
+  if (!isTerminal(run.state)) return;
+  memory.state.checkpoints = memory.state.checkpoints.filter((one) => one.run !== run.id);
+  endAs(memory, (one) => one.run === run.id, 'withdrawn', nowMs);
 }
 
 /** S16. A run that parks on an ask which has its answer already goes back to the queue. */

@@ -1,6 +1,5 @@
 import type { CheckpointStore } from '../../../core/ports/store.ts';
 import { firstIntact } from '../checkpoint-seal.ts';
-import { requireStorable } from '../storable.ts';
 import type { Memory } from './state.ts';
 
 export function memoryCheckpoints({ state }: Memory): CheckpointStore {
@@ -8,10 +7,6 @@ export function memoryCheckpoints({ state }: Memory): CheckpointStore {
     async latest(run) {
       const newestFirst = state.checkpoints.filter((one) => one.run === run && one.safe).reverse();
       return firstIntact(newestFirst, state.calls.filter((row) => row.run === run && row.state === 'done').length);
-    },
-    async clear(run) {
-      requireStorable(run);
-      state.checkpoints = state.checkpoints.filter((one) => one.run !== run);
     },
   };
 }

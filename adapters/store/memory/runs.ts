@@ -4,7 +4,7 @@ import { ACTIVE_STATES, type ClaimedRun, isTerminal, type PlacementName, type Ru
 import { leaseExpired, runClaimed } from '../own-events.ts';
 import { afterCancel, afterLeaseExpiry, isHeld, landing, requireMove, requireSettlement } from '../run-transition.ts';
 import { requireStorable } from '../storable.ts';
-import { withdrawEnded, withoutAnsweredGate } from './approvals.ts';
+import { tidyEnded, withoutAnsweredGate } from './approvals.ts';
 import { append, copyOf, type Memory, type MemoryState, replace, requireHeld } from './state.ts';
 
 const isActive = (run: Run): boolean => (ACTIVE_STATES as readonly RunState[]).includes(run.state);
@@ -53,7 +53,7 @@ export function memoryRuns(memory: Memory): RunStore {
       endAttempt(state, run, change.outcome, change.nowMs);
       const after = land(state, run, change, change.nowMs);
       append(memory, change.event, change.nowMs);
-      withdrawEnded(memory, after, change.nowMs);
+      tidyEnded(memory, after, change.nowMs);
       return withoutAnsweredGate(memory, after, change.nowMs);
     },
     async move(id, change) {
@@ -62,7 +62,7 @@ export function memoryRuns(memory: Memory): RunStore {
       requireMove(run.state, change.to, change.from);
       const after = land(state, run, change, change.nowMs);
       append(memory, change.event, change.nowMs);
-      withdrawEnded(memory, after, change.nowMs);
+      tidyEnded(memory, after, change.nowMs);
       return after;
     },
     async requestCancel(id, event, nowMs) {
@@ -72,7 +72,7 @@ export function memoryRuns(memory: Memory): RunStore {
       if (to === undefined) return run;
       const after = land(state, { ...run, cancelRequested: true }, { to }, nowMs);
       append(memory, event, nowMs);
-      withdrawEnded(memory, after, nowMs);
+      tidyEnded(memory, after, nowMs);
       return after;
     },
     async expire(nowMs, reclaimBudget, soleHolder) {
@@ -86,7 +86,7 @@ export function memoryRuns(memory: Memory): RunStore {
           endAttempt(state, run, 'lease_expired', nowMs);
           const after = land(state, run, { ...afterLeaseExpiry(run, reclaimBudget), reclaim: true }, nowMs);
           append(memory, leaseExpired(after), nowMs);
-          withdrawEnded(memory, after, nowMs);
+          tidyEnded(memory, after, nowMs);
           moved.push(after);
         }
       }

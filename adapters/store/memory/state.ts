@@ -36,6 +36,8 @@ export class MemoryState {
   readonly permits = new Map<string, HeldPermit>();
   checkpoints: (Checkpoint & { readonly sha256: string })[] = [];
   readonly events: KernelEvent[] = [];
+  /** Threads of which nothing is left to remove; a message takes one out. */
+  readonly pruned = new Set<string>();
   readonly approvals: Approval[] = [];
   /** Base64 by sha256. */
   readonly approvalFiles = new Map<string, string>();
@@ -61,7 +63,7 @@ export function replace<T>(list: T[], old: T, next: T): T {
 
 export function append(memory: Memory, { type, tenant, thread, run, data }: NewEvent, nowMs: number): KernelEvent {
   const event: KernelEvent = {
-    cursor: memory.state.events.length + 1,
+    cursor: (memory.state.events.at(-1)?.cursor ?? 0) + 1,
     atMs: nowMs,
     type,
     ...(tenant === undefined ? {} : { tenant }),

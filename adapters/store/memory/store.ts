@@ -8,6 +8,7 @@ import { memoryCheckpoints } from './checkpoints.ts';
 import { memoryDecisions } from './decisions.ts';
 import { memoryDeliveries } from './deliveries.ts';
 import { memoryEvents } from './events.ts';
+import { memoryRetention } from './prune.ts';
 import { memoryRuns } from './runs.ts';
 import { type Memory, MemoryState } from './state.ts';
 import { memoryThreads } from './threads.ts';
@@ -30,7 +31,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     instance: randomUUID(),
     newId: options.newId ?? newId,
   };
-  memory.changes.advance(memory.state.events.length);
+  memory.changes.advance(memory.state.events.at(-1)?.cursor ?? 0);
   return {
     users: memoryUsers(memory),
     threads: memoryThreads(memory),
@@ -41,6 +42,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     checkpoints: memoryCheckpoints(memory),
     events: memoryEvents(memory),
     deliveries: memoryDeliveries(memory),
+    retention: memoryRetention(memory),
     probe: () => Promise.resolve(),
     async close() {
       memory.changes.close();

@@ -19,6 +19,7 @@ export function memoryThreads(memory: Memory): ThreadStore {
       if (post.thread !== undefined && known === undefined) throw new StoreError('not_found', `There is no thread ${post.thread}`);
       const thread: Thread = known ?? { id: memory.newId('thread', nowMs), tenant, createdAtMs: nowMs };
       if (known === undefined) state.threads.push(thread);
+      state.pruned.delete(thread.id);
       const run = memory.newId('run', nowMs);
       const message = appendMessage(memory, { thread: thread.id, author: 'user', user: actor, run, body, steers: false }, nowMs);
       const queued: Run = {

@@ -20,6 +20,10 @@ const LIVE_OF_RUN = "select * from approvals where run = ? and state in ('pendin
 
 const KEEP_FILE = 'insert into approval_files (sha256, created_at_ms, body) values (?, ?, ?) on conflict (sha256) do nothing';
 
+const USE_FILE = 'insert into approval_uses (sha256, approval) values (?, ?) on conflict do nothing';
+
+const CLEAR_CHECKPOINTS = 'delete from checkpoints where run = ?';
+
 const REFUSE_CALL = "update calls set state = 'done', outcome = ?, closed_at_ms = ? where id = ? and state = 'prepared' returning *";
 
 /** S12. The ask that the call now waits for: the live one when it is the same, else a new one with its delivery. */
@@ -36,7 +40,10 @@ export async function askFor(
   await withdrawFor(db, tx, row.id, nowMs);
   const approval = newApproval(ask, run, row, nowMs);
   await addApproval(tx, approval);
-  for (const { sha256, body } of ask.kept) await tx.run(KEEP_FILE, [sha256, nowMs, body]);
+  for (const { sha256, body } of ask.kept) {
+    await tx.run(KEEP_FILE, [sha256, nowMs, body]);
+    await tx.run(USE_FILE, [sha256, approval.id]);
+  }
   await appendEvent(db, tx, event, nowMs);
   await addAsk(db, tx, run, { approval: approval.id, body: askText(approval) }, nowMs);
   return approval;
@@ -61,9 +68,10 @@ export async function withdrawFor(db: Database, tx: Tx, call: string, nowMs: num
   for (const row of await tx.all<ApprovalRecord>(LIVE_OF_CALL, [call])) await end(db, tx, toApproval(row), 'withdrawn', nowMs);
 }
 
-/** S17, for every write that may have ended a run. */
-export async function withdrawEnded(db: Database, tx: Tx, run: Run, nowMs: number): Promise<void> {
+/** S10 and S17, for every write that may have ended a run: nobody goes on from its checkpoints, nobody waits for its asks. */
+export async function tidyEnded(db: Database, tx: Tx, run: Run, nowMs: number): Promise<void> {
   if (!isTerminal(run.state)) return;
+  await tx.run(CLEAR_CHECKPOINTS, [run.id]);
   for (const row of await tx.all<ApprovalRecord>(LIVE_OF_RUN, [run.id])) await end(db, tx, toApproval(row), 'withdrawn', nowMs);
 }
 

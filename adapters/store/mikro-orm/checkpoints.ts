@@ -1,6 +1,5 @@
 import type { CheckpointStore } from '../../../core/ports/store.ts';
 import { firstIntact } from '../checkpoint-seal.ts';
-import { requireStorable } from '../storable.ts';
 import type { Database } from './database.ts';
 import { CheckpointEntity } from './entities.ts';
 import { toCheckpoint } from './rows.ts';
@@ -14,10 +13,6 @@ export function checkpointStore(db: Database): CheckpointStore {
       if (newestFirst.length === 0) return undefined;
       const done = await db.get<{ rows: number }>(DONE_ROWS, [run]);
       return firstIntact(newestFirst.map(toCheckpoint), done?.rows ?? 0);
-    },
-    async clear(run) {
-      requireStorable(run);
-      await db.write((tx) => tx.run('delete from checkpoints where run = ?', [run]));
     },
   };
 }

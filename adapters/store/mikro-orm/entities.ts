@@ -38,7 +38,15 @@ export const UserTokenEntity = defineEntity({
 export const ThreadEntity = defineEntity({
   name: 'Thread',
   tableName: 'threads',
-  properties: { id: p.text().primary(), tenant: inTenant(), position: p.integer().unique(), created_at_ms: time() },
+  properties: {
+    id: p.text().primary(),
+    tenant: inTenant(),
+    position: p.integer().unique(),
+    created_at_ms: time(),
+    /** 1: nothing is left of it to remove (S19); a message makes it 0 again. */
+    pruned: p.integer().default(0),
+  },
+  indexes: [{ name: 'threads_unpruned', properties: ['position'], where: 'pruned = 0' }],
 });
 
 const inThread = () => p.manyToOne(ThreadEntity).mapToPk().fieldName('thread').index(false);
@@ -153,6 +161,7 @@ export const CallEntity = defineEntity({
     summary: p.text(),
     outcome: p.text().nullable(),
   },
+  indexes: [{ name: 'calls_unknown', properties: ['run'], where: "state = 'unknown'" }],
 });
 
 export const PermitEntity = defineEntity({
@@ -172,7 +181,10 @@ export const PermitEntity = defineEntity({
     spent: p.text().nullable(),
     spent_at_ms: time().nullable(),
   },
-  indexes: [{ name: 'permits_spent', properties: ['spent_at_ms'], where: 'spent_at_ms is not null' }],
+  indexes: [
+    { name: 'permits_spent', properties: ['spent_at_ms'], where: 'spent_at_ms is not null' },
+    { name: 'permits_run', properties: ['run'] },
+  ],
 });
 
 export const CheckpointEntity = defineEntity({
@@ -208,6 +220,7 @@ export const EventEntity = defineEntity({
   indexes: [
     { name: 'events_thread', properties: ['thread', 'cursor'] },
     { name: 'events_run', properties: ['run', 'cursor'] },
+    { name: 'events_loose', properties: ['at_ms'], where: 'thread is null' },
   ],
 });
 
@@ -279,6 +292,13 @@ export const ApprovalFileEntity = defineEntity({
   properties: { sha256: p.text().primary(), created_at_ms: time(), body: p.text() },
 });
 
+/** Which ask is bound to which file: a file goes with the last of them. */
+export const ApprovalUseEntity = defineEntity({
+  name: 'ApprovalUse',
+  tableName: 'approval_uses',
+  properties: { sha256: p.text().primary(), approval: p.text().primary() },
+});
+
 export const ENTITIES = [
   TenantEntity,
   UserEntity,
@@ -295,6 +315,7 @@ export const ENTITIES = [
   DeliveryEntity,
   ApprovalEntity,
   ApprovalFileEntity,
+  ApprovalUseEntity,
 ];
 
 export type UserRecord = InferEntity<typeof UserEntity>;

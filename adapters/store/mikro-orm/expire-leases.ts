@@ -2,7 +2,7 @@ import type { Run } from '../../../core/run/types.ts';
 import { leaseExpired } from '../own-events.ts';
 import { afterLeaseExpiry } from '../run-transition.ts';
 import { appendEvent } from './append-event.ts';
-import { withdrawEnded } from './approval-effects.ts';
+import { tidyEnded } from './approval-effects.ts';
 import type { Database } from './database.ts';
 import type { RunRecord } from './entities.ts';
 import { endAttempt, landRun } from './move-run.ts';
@@ -26,7 +26,7 @@ export async function expireLeases(db: Database, nowMs: number, reclaimBudget: n
       await endAttempt(tx, run, 'lease_expired', nowMs);
       const after = await landRun(tx, run, { ...afterLeaseExpiry(run, reclaimBudget), reclaim: true }, nowMs);
       await appendEvent(db, tx, leaseExpired(after), nowMs);
-      await withdrawEnded(db, tx, after, nowMs);
+      await tidyEnded(db, tx, after, nowMs);
       moved.push(after);
     }
     return moved;

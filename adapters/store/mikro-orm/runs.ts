@@ -3,7 +3,7 @@ import type { GateKind, PlacementName } from '../../../core/run/types.ts';
 import { afterCancel, requireMove, requireSettlement } from '../run-transition.ts';
 import { isStorable, requireStorable } from '../storable.ts';
 import { appendEvent } from './append-event.ts';
-import { withdrawEnded, withoutAnsweredGate } from './approval-effects.ts';
+import { tidyEnded, withoutAnsweredGate } from './approval-effects.ts';
 import { claimRun } from './claim-run.ts';
 import type { Database } from './database.ts';
 import { AttemptEntity, RunEntity, type RunRecord } from './entities.ts';
@@ -68,7 +68,7 @@ export function runStore(db: Database): RunStore {
         await endAttempt(tx, run, change.outcome, change.nowMs);
         const after = await landRun(tx, run, change, change.nowMs);
         await appendEvent(db, tx, change.event, change.nowMs);
-        await withdrawEnded(db, tx, after, change.nowMs);
+        await tidyEnded(db, tx, after, change.nowMs);
         return withoutAnsweredGate(db, tx, after, change.nowMs);
       });
     },
@@ -79,7 +79,7 @@ export function runStore(db: Database): RunStore {
         requireMove(run.state, change.to, change.from);
         const after = await landRun(tx, run, change, change.nowMs);
         await appendEvent(db, tx, change.event, change.nowMs);
-        await withdrawEnded(db, tx, after, change.nowMs);
+        await tidyEnded(db, tx, after, change.nowMs);
         return after;
       });
     },
@@ -91,7 +91,7 @@ export function runStore(db: Database): RunStore {
         if (to === undefined) return run;
         const after = await landRun(tx, { ...run, cancelRequested: true }, { to }, nowMs);
         await appendEvent(db, tx, event, nowMs);
-        await withdrawEnded(db, tx, after, nowMs);
+        await tidyEnded(db, tx, after, nowMs);
         return after;
       });
     },

@@ -8,6 +8,7 @@ import { Database, type NewId } from './database.ts';
 import { decisionStore } from './decisions.ts';
 import { deliveryStore } from './deliveries.ts';
 import { eventStore } from './events.ts';
+import { retentionStore } from './prune.ts';
 import { runStore } from './runs.ts';
 import { threadStore } from './threads.ts';
 import { userStore } from './users.ts';
@@ -46,6 +47,7 @@ export function storeOver(db: Database): SqliteStore {
     checkpoints: checkpointStore(db),
     events: eventStore(db),
     deliveries: deliveryStore(db),
+    retention: retentionStore(db),
     get commits() {
       return db.commits;
     },

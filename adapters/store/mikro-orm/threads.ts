@@ -22,6 +22,8 @@ values (?, (select coalesce(max(position), 0) + 1 from runs), ?, ?, ?, ?, '', 'q
 const OWN_THREADS = `
 select threads.* from threads where id in (select thread from runs where tenant = ? and actor = ?) order by threads.position desc limit ?`;
 
+const OPEN_AGAIN = 'update threads set pruned = 0 where id = ? and pruned = 1';
+
 const MESSAGES = 'select * from messages where thread = ? and seq > ? order by seq desc limit ?';
 
 const NAME_MESSAGE = 'update runs set message = ? where id = ? returning *';
@@ -36,6 +38,7 @@ export function threadStore(db: Database): ThreadStore {
         const thread = toThread(
           post.thread === undefined ? await addThread(db, tx, tenant, nowMs) : await threadOf(tx, tenant, post.thread),
         );
+        await tx.run(OPEN_AGAIN, [thread.id]);
         const run = db.newId('run', nowMs);
         // The run first, then its message: each names the other.
         await tx.run(ADD_RUN, [run, tenant, thread.id, actor, origin, placement, harness, nowMs]);

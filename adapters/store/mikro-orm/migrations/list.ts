@@ -3,6 +3,7 @@ import { Migration002Owners } from './002-owners.ts';
 import { Migration003DecisionLog } from './003-decision-log.ts';
 import { Migration004Approvals } from './004-approvals.ts';
 import { Migration005Spent } from './005-spent.ts';
+import { Migration006Retention } from './006-retention.ts';
 
 /** In the order in which they run; a name is never given twice and never changed. */
 export const MIGRATIONS = [
@@ -11,4 +12,5 @@ export const MIGRATIONS = [
   { name: '003-decision-log', class: Migration003DecisionLog },
   { name: '004-approvals', class: Migration004Approvals },
   { name: '005-spent', class: Migration005Spent },
+  { name: '006-retention', class: Migration006Retention },
 ];
