@@ -101,7 +101,7 @@ _${name}(question) := {reason.code | some reason in reasons} if {
 	reasons := ${kind}.${effect} with input as question
 }
 
-test_fail_${name} if _${name}(${EXAMPLE[kind].met}) == {"${name}"}
+test_fail_${name} if "${name}" in _${name}(${EXAMPLE[kind].met})
 
-test_success_not_${name} if _${name}(${EXAMPLE[kind].not}) == set()
+test_success_not_${name} if not "${name}" in _${name}(${EXAMPLE[kind].not})
 `;
