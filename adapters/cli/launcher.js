@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=4
+// With the young generation of the heap held to 4 MiB an idle kernel has 127 MiB of its own instead of 173, at the same processor time.
 // Plain JavaScript for any Node from 20 on: finds the Node that runs the rest, and gets out of the way.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

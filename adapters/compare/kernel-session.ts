@@ -49,7 +49,8 @@ export class KernelSession implements AsyncDisposable {
     // An emitted package holds .js beside where development has .ts.
     const child = fork(import.meta.url.endsWith('.js') ? path.replace(/\.ts$/, '.js') : path, [JSON.stringify(options)], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      execArgv: ['--disable-warning=ExperimentalWarning'],
+      // What is measured has the heap that a kernel started like this process has.
+      execArgv: ['--disable-warning=ExperimentalWarning', ...process.execArgv.filter((flag) => flag.startsWith('--max-semi-space-size='))],
     });
     const session = new KernelSession(child);
     const abort = () => void session.close();

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -44,6 +44,18 @@ describe('launcher', () => {
     const users = run([LAUNCHER, 'user', 'ls', '--json']);
     expect(users).toMatchObject({ status: 0, stderr: '' });
     expect(JSON.parse(users.stdout)).toEqual([]);
+  });
+
+  it('as a program holds the young generation of the heap small, and hands that on', () => {
+    const packaged = oldNodePackage(undefined).at(-1) ?? '';
+    writeFileSync(join(packaged, '..', 'main.ts'), 'export const main = () => { console.log(process.execArgv.join()); return 0; };');
+    chmodSync(packaged, 0o755);
+    const started = spawnSync(packaged, { encoding: 'utf8', env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` } });
+    expect(started).toMatchObject({ status: 0, stdout: '--max-semi-space-size=4\n', stderr: '' });
+    // An older Node starts the packaged one with it; control: without it there is none.
+    const old = oldNodePackage('echo "$@"');
+    expect(run(['--max-semi-space-size=4', ...old]).stdout).toMatch(/^--max-semi-space-size=4 .*launcher\.js\n$/);
+    expect(run(old).stdout).not.toContain('semi-space');
   });
 
   it('on an older one runs itself again with the packaged Node, arguments and exit code passed on', () => {
