@@ -14,6 +14,7 @@ import type { Check } from '../sandbox/check.ts';
 import { isShort, roomIn } from '../sandbox/disk/guard.ts';
 import { spaceOf } from '../sandbox/disk/space.ts';
 import { checkDocker } from './docker-check.ts';
+import { checkRules } from './rules-check.ts';
 import type { SetupHost } from './setup/host.ts';
 
 /** Names that `OUTWORK_REQUIRE` and `doctor` know. */
@@ -25,6 +26,7 @@ export const COMPONENTS = [
   'guest',
   'image',
   'policy',
+  'rules',
   'state',
   'opa',
   'docker',
@@ -39,6 +41,8 @@ export interface ComponentScope {
   readonly host: SetupHost;
   readonly stateDir: string;
   readonly policyDir: string;
+  /** The installation's own rules, compiled together with those. */
+  readonly siteDir: string | undefined;
   /** Free space that the file system of the state directory has to keep, in MiB. */
   readonly diskReserveMiB: number;
 }
@@ -88,10 +92,11 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
     const detail = `not as it was built: ${wrong.map(({ part, why }) => `${part} ${why}`).join(', ')}; the next start builds it again`;
     return [{ id: 'image', ok: false, warning: true, detail, fix: 'outwork sandbox image build' }];
   },
-  async policy({ policyDir }) {
-    const { digests } = await loadBundle(policyDir);
+  async policy({ policyDir, siteDir }) {
+    const { digests } = await loadBundle(policyDir, siteDir);
     return [{ id: 'policy', ok: true, detail: `${policyDir}: rules ${digests.rules.slice(0, 12)}, data ${digests.data.slice(0, 12)}` }];
   },
+  rules: ({ stateDir, policyDir, siteDir }) => checkRules(stateDir, policyDir, siteDir),
   async state({ stateDir, diskReserveMiB }) {
     const fault = stateDirFault(stateDir);
     if (fault !== undefined) return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];

@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { INIT_SCRIPT, imagesDirOf } from '../../adapters/sandbox/bubblewrap/engine.ts';
 import { stageImage } from '../../adapters/sandbox/bubblewrap/image-store.ts';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
+import { SHIPPED } from '../policy/support/policy-dir.ts';
 import { CliWorld } from './cli-world.ts';
 
 interface Report {
@@ -42,6 +43,19 @@ describe('doctor', () => {
     expect(text.code).toBe(3);
     expect(text.stdout).toMatch(/^opa +MISSING /m);
     expect(text.stdout).toContain('opa: outwork setup --full');
+  });
+
+  it('says that rules allow more than the shipped ones, which is no reason not to run', async () => {
+    const rules = join(world.dir, 'rules');
+    cpSync(SHIPPED, rules, { recursive: true });
+    writeFileSync(join(world.dir, 'outwork.yaml'), 'policy: {dir: rules}\n');
+    expect((await doctor()).failed.map(({ id }) => id)).toEqual(['opa']);
+    const file = join(rules, 'data', 'call.yaml');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('message.post: [executor]', 'message.post: [executor, operator]'));
+    const { code, failed } = await doctor();
+    expect(code).toBe(0);
+    expect(failed).toContainEqual(expect.objectContaining({ id: 'rules.shipped', required: false, fix: 'outwork policy status' }));
+    expect((await world.run('doctor')).stdout).toMatch(/^rules\.shipped +WARNING +allow more than the shipped ones: \d+ answers/m);
   });
 
   it('a component that does not exist is a usage error, not a pass', async () => {

@@ -165,6 +165,18 @@ describe('outwork policy apply and rollback', () => {
     expect(JSON.parse(widened[0] ?? '')).toMatchObject({ data: { by: 'default/paula' } });
   });
 
+  test('the first apply of a state directory is held to the shipped rules, and what is looser stays shown', async () => {
+    await people();
+    await edit('data/placement.yaml', 'reviewed: []', 'reviewed: [{ placement: host-loop-shell, engine: docker, wall: gvisor }]');
+    const plain = await commands.json('policy', 'apply');
+    expect([plain.code, errorOf(plain.document)]).toEqual([4, 'policy_widening']);
+    expect((await commands.run('policy', 'apply', '--allow-widening', '--user', 'paula')).code).toBe(0);
+    const { document } = await commands.json('policy', 'status');
+    const { shipped } = document as { shipped: { looser: { of: string }[]; unjudged: string[] } };
+    expect(shipped.looser.map(({ of }) => of)).toContainEqual(expect.stringContaining('gvisor'));
+    expect((await commands.run('policy', 'status')).stdout).toMatch(/allows more than the shipped rules: \d+[\s\S]*gvisor/);
+  });
+
   test('a change whose tests fail is not applied', async () => {
     await people();
     await commands.run('policy', 'apply');

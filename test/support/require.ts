@@ -13,7 +13,13 @@ import { SANDBOX_LIMITS } from '../../core/limits.ts';
 export async function requireComponents(env: { readonly [name: string]: string | undefined } = process.env): Promise<void> {
   const { known, unknown } = requiredComponents(env.OUTWORK_REQUIRE);
   const { diskReserveMiB } = SANDBOX_LIMITS;
-  const scope = { host: machine(env), stateDir: '/nonexistent/outwork', policyDir: packageFolder('policies'), diskReserveMiB };
+  const scope = {
+    host: machine(env),
+    stateDir: '/nonexistent/outwork',
+    siteDir: undefined,
+    policyDir: packageFolder('policies'),
+    diskReserveMiB,
+  };
   const faults = unknown.map((name) => `${name}: no such component`);
   for (const name of known) {
     const failed = (await checkComponent(name, scope)).filter(({ ok }) => !ok);

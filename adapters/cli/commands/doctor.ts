@@ -31,7 +31,7 @@ export async function doctor(context: CommandContext): Promise<number> {
     ALWAYS.has(name) || known.includes(name) || name === config.engine || (name === 'limits' && config.profile === 'production');
   const host = machine(io.env);
   const { stateDir, policy, limits } = config;
-  const scope = { host, stateDir, policyDir: policy.dir, diskReserveMiB: limits.diskReserveMiB };
+  const scope = { host, stateDir, policyDir: policy.dir, siteDir: policy.siteDir, diskReserveMiB: limits.diskReserveMiB };
   // Docker is an option: where it is installed it is looked at, where it is not nothing is missing.
   const looked = COMPONENTS.filter(
     (name) => known.includes(name) || !(ON_REQUEST.has(name) || (name === 'docker' && host.which(name) === undefined)),

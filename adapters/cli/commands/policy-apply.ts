@@ -1,8 +1,9 @@
 import { PolicyError, UsageError } from '../../../core/errors.ts';
 import type { PolicyChange } from '../../../core/policy/control.ts';
-import { type CommandContext, DEFAULT_TENANT, withOperations } from '../context.ts';
+import { type CommandContext, configOf, DEFAULT_TENANT, withOperations } from '../context.ts';
 import { timeText } from '../describe.ts';
 import { EXIT } from '../exit-code.ts';
+import type { Output } from '../output.ts';
 import { printTable } from '../table.ts';
 import { printFlips } from './policy-replay.ts';
 
@@ -36,7 +37,7 @@ export async function policyRollback(
   return tellChange(context, change, change.changed ? 'runs again' : 'ran already');
 }
 
-/** What runs, how old it is, why what is on disk does not, and what can be rolled back to. */
+/** What runs, how old it is, why what is on disk does not, what allows more than what was shipped, and what can be rolled back to. */
 export async function policyStatus(context: CommandContext): Promise<number> {
   const { out } = context;
   const { running, snapshots } = await withOperations(context, async (kernel) => ({
@@ -47,8 +48,19 @@ export async function policyStatus(context: CommandContext): Promise<number> {
     }),
     snapshots: await kernel.policySnapshots(),
   }));
+  const { compareWithShipped } = await import('../../policy/shipped.ts');
+  // Before anything was accepted it is what is on disk that is compared, and that may not load.
+  const shipped = await compareWithShipped(configOf(context)).catch((error: unknown) => {
+    if (error instanceof PolicyError) return undefined;
+    throw error;
+  });
+  const looser = shipped?.flips.filter((flip) => flip.looser) ?? [];
   if (out.json) {
-    out.document({ running: running ?? null, snapshots });
+    out.document({
+      running: running ?? null,
+      snapshots,
+      shipped: shipped ? { snapshot: shipped.shipped, looser, unjudged: shipped.unjudged } : null,
+    });
     return EXIT.good;
   }
   if (running === undefined) out.line('no kernel runs on this state directory');
@@ -66,6 +78,8 @@ export async function policyStatus(context: CommandContext): Promise<number> {
     { title: '', value: (row: (typeof snapshots)[0]) => (row.current ? 'current' : '') },
   ];
   printTable(out, columns, snapshots, 'no snapshot was accepted yet');
+  if (shipped !== undefined) printFlips(out, 'allows more than the shipped rules', looser);
+  printUnjudged(out, shipped?.unjudged ?? []);
   return EXIT.good;
 }
 
@@ -78,6 +92,13 @@ function tellChange({ out }: CommandContext, change: PolicyChange, how: string):
   const looser = change.flips.filter((flip) => flip.looser);
   const stricter = change.flips.filter((flip) => !flip.looser);
   if (looser.length > 0) printFlips(out, 'allows more', looser);
+  printUnjudged(out, change.unjudged ?? []);
   if (stricter.length > 0) printFlips(out, 'allows less', stricter);
   return EXIT.good;
+}
+
+function printUnjudged(out: Output, changes: readonly string[]): void {
+  if (changes.length === 0) return;
+  out.line({ text: `may allow more: ${changes.length}`, style: 'bold' });
+  for (const change of changes) out.line(change);
 }
