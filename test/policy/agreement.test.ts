@@ -59,7 +59,7 @@ describe('the compiled policy and the interpreter give the same answers', () => 
       expect(verdicts(await interpreted(SHIPPED, json, inputs))).toEqual(verdicts(await compiled(SHIPPED, json, inputs)));
       asked += inputs.length;
     }
-    expect(asked).toBeGreaterThan(200);
+    expect(asked).toBeGreaterThan(100);
   });
 
   const CORPUS: readonly Json[] = [

@@ -1,7 +1,6 @@
 package outwork.egress
 
 import data.outwork.lib.cidrs
-import data.outwork.lib.hosts
 
 # METADATA
 # title: A host that can be read in more than one way
@@ -61,7 +60,7 @@ deny contains {
 	"code": rego.metadata.rule().custom.code,
 	"message": concat("", [_name, " is denied: ", why]),
 } if {
-	some pattern in hosts.patterns(_name)
+	some pattern in _patterns
 	why := data.settings.egress.denied[pattern]
 }
 

@@ -36,7 +36,8 @@ allow contains {
 
 # What data says of this host to this user. Looked up by name: a long list costs what a short one does.
 _entries contains entry if {
-	some pattern in hosts.patterns(_name)
+	_name
+	some pattern in _patterns
 	some entry in data.settings.egress.hosts[pattern]
 	_meant(entry)
 }
@@ -51,9 +52,12 @@ _entries contains entry if {
 # A name that can be read in one way only, with at least two labels. An address is no name: no pattern admits it.
 _name := input.host if {
 	not _address
-	hosts.canonical(input.host) == input.host
+	_patterns[0] == input.host
 	contains(input.host, ".")
 }
+
+# The first is the host in its one form.
+_patterns := hosts.patterns(input.host) if input.host != ""
 
 _address := input.host if cidrs.address(input.host)
 

@@ -14,13 +14,12 @@ import data.outwork.lib.cidrs
 #   number (`2130706433`, `0x7f.1`, `0177.0.0.1`) unless it is a plain dotted quad.
 canonical(text) := name if {
 	name := _labelled(text)
-	not _reads_as_number(name)
+	_read_in_one_way(name)
 }
 
-canonical(text) := name if {
-	name := _labelled(text)
-	cidrs.quad(name)
-}
+_read_in_one_way(name) if not _reads_as_number(name)
+
+_read_in_one_way(name) if cidrs.quad(name)
 
 # Of letters, digits, `_`, `-` and single dots, no label with `-` at an end. Looked at before `lower`, which knows letters that fold into these.
 _labelled(text) := name if {
