@@ -57,6 +57,8 @@ export interface ImageStatus {
  * - N4 when the guest dies, every process of the sandbox ends, and `ended` resolves.
  * - N5 `sweep` ends what an earlier kernel of this state directory left.
  * - N6 no sandbox starts from an image of which any part is missing, unlabelled, of other sources or damaged.
+ * - N7 what the guest puts below `/run/outwork-approved` tools read and run, and nothing that is not the executor changes, adds or removes it; it
+ *   ends with the sandbox.
  */
 export interface SandboxEngine {
   readonly name: EngineName;
