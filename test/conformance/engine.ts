@@ -5,11 +5,10 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { bootId, findProcess, type ProcessRef } from '../../adapters/sandbox/bubblewrap/processes.ts';
 import { openRecords } from '../../adapters/sandbox/bubblewrap/records.ts';
 import type { KernelUser } from '../../adapters/sandbox/slices.ts';
-import { INSIDE, readSubIds, sliceCount, sliceOf } from '../../adapters/sandbox/slices.ts';
-import { APPROVED_DIR } from '../../core/approval/pinned-files.ts';
-import { sha256Hex } from '../../core/json.ts';
+import { readSubIds, sliceCount, sliceOf } from '../../adapters/sandbox/slices.ts';
 import { type TestKernel, type TestSandbox, UNDYING_INIT } from '../support/sandbox-client.ts';
 import { processesOf, survivors } from '../support/sandbox-processes.ts';
+import { approvedFileClauses } from './engine-approved.ts';
 
 /**
  * The contract of `SandboxEngine`, N1 to N7, over a kernel process of `user` which has nothing but the engine. A new engine adds one line
@@ -28,6 +27,15 @@ export function engineConformance(
       sandbox = await kernel.start({ token: 'the-token-of-this-sandbox' });
     });
     afterAll(() => kernel?.close());
+
+    approvedFileClauses({
+      get kernel() {
+        return kernel;
+      },
+      get sandbox() {
+        return sandbox;
+      },
+    });
 
     it('N1 has no network interface but loopback, and loopback is up', async () => {
       const { stdout } = await sandbox.tool(['cat', '/proc/net/dev']);
@@ -68,51 +76,6 @@ export function engineConformance(
     it('N1 lets tools write the workspace, HOME and temporary directories and nothing else', async () => {
       const { stdout } = await sandbox.tool(['sh', '-c', 'find / -type d -writable -not -path "/proc/*" 2>/dev/null | sort']);
       expect(stdout.trim().split('\n')).toEqual(['/dev/shm', '/home/agent', '/tmp', '/workspace']);
-    });
-
-    it('N7 approved files are put where tools read and run them, and change nothing', async () => {
-      const text = '#!/bin/sh\necho "run by $(id -u)"\n';
-      const sha256 = sha256Hex(text);
-      const path = `${APPROVED_DIR}/${sha256}/x.sh`;
-      // As the guest places them: a directory of the digest, then the file under its own name.
-      await sandbox.executor(
-        `const fs = require('node:fs'); const dir = ${JSON.stringify(`${APPROVED_DIR}/${sha256}`)};
-         fs.mkdirSync(dir, { mode: 0o755 }); fs.writeFileSync(dir + '/draft', ${JSON.stringify(text)}, { mode: 0o555, flag: 'wx' });
-         fs.renameSync(dir + '/draft', dir + '/x.sh')`,
-      );
-      expect((await sandbox.tool(['cat', path])).stdout).toBe(text);
-      expect((await sandbox.tool([path])).stdout).toBe(`run by ${INSIDE.toolUid}\n`);
-      const attacks = [
-        `echo other > ${path}`,
-        `rm -f ${path}`,
-        `mv ${path} ${path}.old`,
-        `chmod 777 ${path}`,
-        `echo other > ${APPROVED_DIR}/${sha256}/y.sh`,
-        `mkdir ${APPROVED_DIR}/other`,
-        `ln -s /tmp ${APPROVED_DIR}/other`,
-        `mv ${APPROVED_DIR}/${sha256} ${APPROVED_DIR}/other`,
-        `mount -t tmpfs none ${APPROVED_DIR}`,
-      ];
-      for (const attack of attacks) expect((await sandbox.tool(['sh', '-c', attack])).code, attack).not.toBe(0);
-      expect((await sandbox.tool([path])).stdout).toBe(`run by ${INSIDE.toolUid}\n`);
-      expect((await sandbox.tool(['ls', '-A', APPROVED_DIR, `${APPROVED_DIR}/${sha256}`])).stdout).toBe(
-        `${APPROVED_DIR}:\n${sha256}\n\n${APPROVED_DIR}/${sha256}:\nx.sh\n`,
-      );
-      // Control: where the executor lets everybody write, the same words work, and other bytes run.
-      await sandbox.executor(`require('node:fs').chmodSync(${JSON.stringify(`${APPROVED_DIR}/${sha256}`)}, 0o777)`);
-      expect(
-        (await sandbox.tool(['sh', '-c', `rm -f ${path} && printf '#!/bin/sh\\necho other' > ${path} && chmod 755 ${path}`])).code,
-      ).toBe(0);
-      expect((await sandbox.tool([path])).stdout).toBe('other\n');
-    });
-
-    it('N7 a new sandbox of the same owner has none of the files that were approved in an earlier one', async () => {
-      const earlier = await kernel.start({ slice: 4 });
-      await earlier.executor(`require('node:fs').mkdirSync('${APPROVED_DIR}/kept')`);
-      await earlier.stop();
-      const later = await kernel.start({ slice: 4 });
-      expect((await later.tool(['ls', '-A', APPROVED_DIR])).stdout).toBe('');
-      await later.stop();
     });
 
     it('N2 maps ids of the owner’s own slice only, never the kernel’s', async () => {
