@@ -1,4 +1,4 @@
-import { cutSequenceStart } from '../leak/controls.ts';
+import { cutSequenceStart, SEQUENCE_CHARACTERS, sequenceLength } from '../leak/controls.ts';
 
 /**
  * Cuts text to at most `limit` bytes of UTF-8, head and tail kept, the marker inside the limit, on character boundaries and never inside
@@ -38,20 +38,19 @@ function decodeHead(bytes: Buffer): string {
 function decodeTail(bytes: Buffer, start: number): string {
   let from = start;
   while (from < bytes.length && isContinuation(bytes[from])) from += 1;
-  const before = bytes.subarray(Math.max(0, from - 256), from).toString('latin1');
-  const cut = cutSequenceStart(before);
-  if (cut === before.length) return bytes.subarray(from).toString('utf8');
+  const before = textUntil(bytes, from);
   const rest = bytes.subarray(from).toString('utf8');
-  return rest.slice(sequenceRest(before.slice(cut), rest));
+  const cut = cutSequenceStart(before);
+  if (cut === before.length) return rest;
+  // One that has no end nearby hides nothing: its text stays.
+  return rest.slice(Math.max(0, sequenceLength(before.slice(cut) + rest.slice(0, SEQUENCE_CHARACTERS)) - (before.length - cut)));
 }
 
-/** How many characters of `rest` still belong to the sequence that `begun` begins; none when it has no end nearby. */
-function sequenceRest(begun: string, rest: string): number {
-  const joined = begun + rest.slice(0, 256);
-  for (let length = begun.length + 1; length <= joined.length; length += 1) {
-    if (cutSequenceStart(joined.slice(0, length)) === length) return length - begun.length;
-  }
-  return 0;
+/** What stands before `end`, far enough back to see the beginning of a sequence. */
+function textUntil(bytes: Buffer, end: number): string {
+  let from = Math.max(0, end - SEQUENCE_CHARACTERS);
+  while (from < end && isContinuation(bytes[from])) from += 1;
+  return bytes.toString('utf8', from, end);
 }
 
 /** At most `length` characters, cut by code point: half a surrogate pair would be no text. */

@@ -156,17 +156,22 @@ function mapped({ starts, origins }: Places, index: number): number {
   return (origins[low] ?? 0) + index - (starts[low] ?? 0);
 }
 
-const INTRODUCER = '[\\x1b\\x90\\x98\\x9b\\x9d-\\x9f]';
-const WHOLE = new RegExp(`${STRING}|(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b[ -/]+[0-~]|\\x1b[0-OQ-WYZ\\\\\\x60-~]`, 'g');
-const BEGUN = new RegExp(`${INTRODUCER}`);
+const WHOLE = `${STRING}|(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]|\\x1b[ -/]+[0-~]|\\x1b[0-OQ-WYZ\\\\\\x60-~]`;
+const BEGUN = new RegExp(`(?:(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*|(?:\\x1b[\\]PX^_]|${C1_STRING})[^\\x07\\x1b\\x9c]*\\x1b?|\\x1b[ -/]*)$`);
 const OPENS = new RegExp(`\\x1b(?!\\[)|${C1_STRING}`);
-const SEQUENCE_CHARACTERS = 256;
+/** The longest escape sequence that a cut is kept out of. */
+export const SEQUENCE_CHARACTERS = 4096;
 
-/** Start of an escape sequence that the end of `text` cuts off; its length when none is cut. Looks at the last 256 characters. */
+/** Start of an escape sequence that the end of `text` cuts off; its length when none is cut. Looks at the last 4,096 characters. */
 export function cutSequenceStart(text: string): number {
   const from = Math.max(0, text.length - SEQUENCE_CHARACTERS);
-  const end = text.slice(from);
-  if (!BEGUN.test(end)) return text.length;
-  const at = end.replace(WHOLE, (sequence) => ' '.repeat(sequence.length)).search(BEGUN);
+  // A whole one is no part of another: BEL is in none.
+  const at = text
+    .slice(from)
+    .replace(new RegExp(WHOLE, 'g'), (sequence) => '\x07'.repeat(sequence.length))
+    .search(BEGUN);
   return at === -1 ? text.length : from + at;
 }
+
+/** Length of the whole escape sequence with which `text` begins; 0 when it begins with none. */
+export const sequenceLength = (text: string): number => new RegExp(WHOLE, 'y').exec(text)?.[0].length ?? 0;

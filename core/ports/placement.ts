@@ -67,6 +67,8 @@ export interface BackgroundCommand extends BackgroundRecord {
   /** Bytes it has printed. */
   readonly bytes: number;
   readonly ageMs: number;
+  /** TCP ports on which it listens, ascending; told by `list`, absent when there is none to be seen. */
+  readonly ports?: readonly number[];
 }
 
 export type BackgroundResult =

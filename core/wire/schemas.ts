@@ -95,7 +95,18 @@ const backgroundCommandSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['id', 'pid', 'pgid', 'log', 'running', 'exitCode', 'signal', 'bytes', 'ageMs'],
-  properties: { id, pid: count, pgid: count, log: path, running: { type: 'boolean' }, exitCode, signal, bytes: count, ageMs: count },
+  properties: {
+    id,
+    pid: count,
+    pgid: count,
+    log: path,
+    running: { type: 'boolean' },
+    exitCode,
+    signal,
+    bytes: count,
+    ageMs: count,
+    ports: { type: 'array', maxItems: 64, items: { type: 'integer', minimum: 1, maximum: 65_535 } },
+  },
 } as const;
 
 const backgroundOperationSchema = {

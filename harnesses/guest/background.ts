@@ -4,7 +4,8 @@ import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolComm
 import { BackgroundLog } from './background-log.ts';
 import { planCommand } from './command-plan.ts';
 import { GuestError } from './errors.ts';
-import { type ExecDeps, within } from './exec.ts';
+import { type ExecDeps, runCommand, within } from './exec.ts';
+import { listeningPorts } from './listening.ts';
 import { outputLimit } from './output-limit.ts';
 import { mayCarryGid } from './process-trees.ts';
 import { spawnTool, type ToolExit, type ToolProcess } from './tool-process.ts';
@@ -15,6 +16,7 @@ const MAX_KNOWN = 64;
 const MAX_LIFETIME_MS = 24 * 3600 * 1000;
 /** How long the last output of a command that was ended is waited for. */
 const COMPLETE_MS = 1000;
+const ENTER_MS = 10_000;
 
 interface Entry {
   readonly record: BackgroundRecord;
@@ -44,9 +46,12 @@ export class BackgroundCommands {
     mkdirSync(`${deps.settings.privateDir}/background`, { recursive: true, mode: 0o700 });
   }
 
-  /** Answers as soon as the command has started. @throws GuestError `background_limit` and those of a foreground command's start */
+  /** Answers as soon as the command has started. @throws GuestError `background_limit`, `invalid_arguments` (`save`), and those of a foreground command's start */
   async start(command: ToolCommand): Promise<CommandOutcome> {
+    if (command.save !== undefined) throw new GuestError('invalid_arguments', 'save: what a background command prints is in its log');
     const plan = planCommand(command, this.#deps.settings);
+    // Whether the directory can be entered only its tool sees, after this call has been answered: another one goes there first.
+    if (plan.cwdFault !== undefined) await this.#enter(command.cwd ?? '.');
     this.#look();
     const alive = [...this.#entries.values()].filter(({ running }) => running).length + this.#starting;
     if (alive >= MAX_ALIVE) throw new GuestError('background_limit', `${MAX_ALIVE} background commands are alive`);
@@ -66,7 +71,7 @@ export class BackgroundCommands {
       this.#keep({ record, gid, place, log, startMs, expiry: this.#expiry(id, command.lifetimeMs), running: true, exit: undefined }, tool);
       return { ...RUNNING, background: record };
     } catch (error) {
-      if (await this.#deps.trees.end(gid)) this.#release(gid);
+      this.#release(gid, await this.#deps.trees.end(gid));
       throw error;
     } finally {
       this.#starting -= 1;
@@ -76,12 +81,26 @@ export class BackgroundCommands {
   /** @throws GuestError `not_running` (no command of that id is known) `output_limit` (its output is no text) */
   async operate(operation: BackgroundOperation): Promise<BackgroundResult> {
     this.#look();
-    if (operation.op === 'list') return { op: 'list', commands: [...this.#entries.values()].map(stateOf) };
+    if (operation.op === 'list')
+      return { op: 'list', commands: await Promise.all([...this.#entries.values()].map((entry) => this.#listed(entry))) };
     const entry = this.#entries.get(operation.id);
     if (entry === undefined) throw new GuestError('not_running', `No background command ${operation.id}`);
     if (operation.op === 'tail') return { op: 'tail', command: stateOf(entry), text: entry.log.tail(operation.maxBytes) };
     await this.#end(entry);
     return { op: 'kill', command: stateOf(entry) };
+  }
+
+  async #enter(cwd: string): Promise<void> {
+    const there = { argv: ['true'], cwd, timeoutMs: ENTER_MS, outputBytes: 1024 };
+    await runCommand(this.#deps, there, new AbortController().signal);
+  }
+
+  /** While one looks at its sockets as the command itself, the command counts as running: its gid is nobody else's. */
+  async #listed(entry: Entry): Promise<BackgroundCommand> {
+    if (!entry.running) return stateOf(entry);
+    const { toolUid, path } = this.#deps.settings;
+    const ports = await listeningPorts({ toolUid, gid: entry.gid, path });
+    return entry.running && ports.length > 0 ? { ...stateOf(entry), ports } : stateOf(entry);
   }
 
   #keep(entry: Entry, tool: ToolProcess): void {
@@ -135,9 +154,9 @@ export class BackgroundCommands {
     this.#release(entry.gid);
   }
 
-  #release(gid: number): void {
+  #release(gid: number, clear = true): void {
     rmSync(this.#note(gid), { force: true });
-    this.#deps.gids.give(gid, true);
+    this.#deps.gids.give(gid, clear);
   }
 
   /** Tells the init which gids are declared background ones. */

@@ -1,4 +1,4 @@
-import { cutSequence, sequenceEnd } from './sequences.ts';
+import { cutSequence, LOOK_BACK, sequenceEnd } from './sequences.ts';
 
 /** What a bounded capture kept of a stream. */
 export interface Captured {
@@ -14,11 +14,11 @@ const SAMPLE_BYTES = 8 * 1024;
 /** Shorter streams are text: nothing is won by not showing them. */
 const BINARY_FROM = 64;
 /** Kept beyond half the limit, to see what a cut would cut through. */
-const MARGIN = 256;
+const MARGIN = LOOK_BACK;
 const FIRST_BYTES = 4 * 1024;
 
 /**
- * Keeps head and tail of a stream in about 1.5 times `limit` bytes of memory, however long the stream is and in whatever pieces it comes.
+ * Keeps head and tail of a stream in about 1.5 times `limit` bytes of memory and 4 KiB, however long the stream is and in whatever pieces it comes.
  * The middle goes first: a command's first lines say what it did, its last ones how it ended.
  */
 export class OutputCapture {

@@ -16,13 +16,16 @@ const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
  * Changes the directory as the tool uid, in the process that becomes the tool, and looks where it really is. The executor could not: it
- * has no rights over a tool's private directories.
+ * has no rights over a tool's private directories. The shell itself sees none of the tool's variables, some of which it would change
+ * (IFS, PWD, OPTIND): `env` sets them after it.
  */
 const ENTER = `cd -P -- "$1" 2>/dev/null || { echo "$3:missing" >&2; exit 126; }
 case $PWD/ in "$2"/*) ;; *) echo "$3:outside" >&2; exit 126 ;; esac
 shift 3
-unset OLDPWD
-exec "$@"`;
+exec env -i "$@"`;
+
+/** `env` would take a program of such a name for a variable; what stands before it starts it as it is. */
+const programFor = (program: string): readonly string[] => (program.includes('=') ? ['nice', '-n', '0', '--', program] : [program]);
 
 /** Checks a command and builds its whole environment. @throws GuestError `invalid_arguments` `path_outside_workspace` */
 export function planCommand(command: ToolCommand, settings: GuestSettings): CommandPlan {
@@ -35,12 +38,14 @@ export function planCommand(command: ToolCommand, settings: GuestSettings): Comm
   const nonce = `outwork-${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}`;
   const { workspace } = settings;
   return {
-    argv: ['/bin/sh', '-c', ENTER, 'sh', `${workspace}/${cwd}`, workspace, nonce, program, ...args],
-    env,
+    argv: ['/bin/sh', '-c', ENTER, 'sh', `${workspace}/${cwd}`, workspace, nonce, ...assigned(env), ...programFor(program), ...args],
+    env: { PATH: settings.path },
     cwd: '/',
     cwdFault: nonce,
   };
 }
+
+const assigned = (env: Record<string, string>): readonly string[] => Object.entries(env).map(([name, value]) => `${name}=${value}`);
 
 /** What the shell said when it could not enter the directory; undefined when the tool ran. */
 export function cwdFault(plan: CommandPlan, cwd: string | undefined, exitCode: number | null, stderr: string): GuestError | undefined {

@@ -55,6 +55,12 @@ interface Status {
   readonly dead: boolean;
 }
 
+/** A main thread that has ended is a zombie too; its process lives on in the other threads. */
+function isDead(status: string): boolean {
+  const state = status[status.indexOf('\nState:') + 8];
+  return (state === 'Z' || state === 'X') && Number.parseInt(status.slice(status.indexOf('\nThreads:') + 9), 10) <= 1;
+}
+
 /** The status file has all four gids; the owner of /proc/<pid> is the effective one only, which a setgid program changes. */
 function readStatus(pid: number): Status | undefined {
   let fd: number | undefined;
@@ -63,7 +69,6 @@ function readStatus(pid: number): Status | undefined {
     const bytes = Buffer.allocUnsafe(1024);
     const text = bytes.toString('latin1', 0, readSync(fd, bytes, 0, bytes.length, 0));
     const gidAt = text.indexOf('\nGid:');
-    const state = text[text.indexOf('\nState:') + 8];
     return {
       uid: Number.parseInt(text.slice(text.indexOf('\nUid:') + 5), 10),
       gids: text
@@ -71,7 +76,7 @@ function readStatus(pid: number): Status | undefined {
         .trim()
         .split('\t')
         .map(Number),
-      dead: state === 'Z' || state === 'X',
+      dead: isDead(text),
     };
   } catch {
     return undefined;

@@ -1,20 +1,19 @@
-/** How far back the beginning of an escape sequence is looked for. */
-const LOOK_BACK = 256;
+/** How far back the beginning of an escape sequence is looked for: as far as the kernel believes that a sequence has text. */
+export const LOOK_BACK = 4096;
 
-// Whole sequences of ECMA-48 as bytes: with parameters (CSI), with a text (OSC, DCS, SOS, PM, APC), short ones.
-const WHOLE = new RegExp(
-  ['\\x1b\\[[0-?]*[ -/]*[@-~]', '\\x1b[\\]PX^_][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)', '\\x1b[ -/]+[0-~]', '\\x1b[0-OQ-WYZ\\\\\\x60-~]'].join(
-    '|',
-  ),
-  'g',
-);
+// Escape sequences of ECMA-48 as bytes: with parameters (CSI), with a text (OSC, DCS, SOS, PM, APC), short ones. The introducers of the
+// first two also as the characters U+0080 to U+009F.
+const PARAMETERS = '(?:\\x1b\\[|\\xc2\\x9b)[0-?]*[ -/]*';
+const TEXT = '(?:\\x1b[\\]PX^_]|\\xc2[\\x90\\x98\\x9d-\\x9f])(?:[^\\x07\\x1b\\xc2]|\\xc2(?!\\x9c))*';
+const WHOLE = [`${PARAMETERS}[@-~]`, `${TEXT}(?:\\x07|\\x1b\\\\|\\xc2\\x9c)`, '\\x1b[ -/]+[0-~]', '\\x1b[0-OQ-WYZ\\\\\\x60-~]'].join('|');
+const BEGUN = new RegExp(`(?:${PARAMETERS}|${TEXT}\\x1b?|\\x1b[ -/]*)$`);
 
 /** Where an escape sequence begins that `end` cuts off; `end` when it cuts none. */
 export function cutSequence(bytes: Buffer, end: number): number {
   const from = Math.max(0, end - LOOK_BACK);
-  if (bytes.lastIndexOf(0x1b, end - 1) < from) return end;
-  const text = bytes.toString('latin1', from, end).replace(WHOLE, (sequence) => ' '.repeat(sequence.length));
-  const at = text.indexOf('\x1b');
+  const text = bytes.toString('latin1', from, end);
+  // A whole one is no part of another: BEL is in none.
+  const at = text.replace(new RegExp(WHOLE, 'g'), (sequence) => '\x07'.repeat(sequence.length)).search(BEGUN);
   return at === -1 ? end : from + at;
 }
 
@@ -22,8 +21,6 @@ export function cutSequence(bytes: Buffer, end: number): number {
 export function sequenceEnd(bytes: Buffer, start: number): number {
   const begun = cutSequence(bytes, start);
   if (begun === start) return start;
-  for (let end = start + 1; end <= Math.min(bytes.length, start + LOOK_BACK); end += 1) {
-    if (cutSequence(bytes.subarray(begun, end), end - begun) === end - begun) return end;
-  }
-  return start;
+  const whole = new RegExp(WHOLE, 'y').exec(bytes.toString('latin1', begun, start + LOOK_BACK));
+  return whole === null ? start : begun + whole[0].length;
 }

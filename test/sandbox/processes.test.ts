@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
   findProcess,
@@ -32,6 +34,24 @@ describe('processes seen from outside', () => {
     await untilGone(ref, systemClock);
     expect(await exited).toEqual([null, 'SIGKILL']);
     expect(await killProcess(ref)).toBe(false);
+  });
+
+  it('a process whose main thread has ended is alive, and is ended', async () => {
+    const script = `
+import ctypes, os, threading, time
+threading.Thread(target=lambda: time.sleep(600)).start()
+print('ready', flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
+`;
+    const child = spawn('python3', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] });
+    await once(child.stdout, 'data');
+    const ref = (await findProcess(child.pid as number)) as ProcessRef;
+    while (!/^State:\tZ/m.test(readFileSync(`/proc/${ref.pid}/status`, 'utf8'))) await immediate();
+    expect(await isAlive(ref)).toBe(true);
+    const exited = once(child, 'exit');
+    expect(await killProcess(ref)).toBe(true);
+    await untilGone(ref, systemClock);
+    expect(await exited).toEqual([null, 'SIGKILL']);
   });
 
   it('lists a process with all its descendants and reads its unique memory', async () => {

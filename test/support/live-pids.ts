@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processes, zombies excepted, that carry one of these gids; read without the guest's own code. */
+/** Processes, zombies of whole ones excepted, that carry one of these gids; read without the guest's own code. */
 export function livePids(gids: readonly number[]): number[] {
   return readdirSync('/proc')
     .map(Number)
@@ -10,7 +10,7 @@ export function livePids(gids: readonly number[]): number[] {
 function carriesOne(pid: number, gids: readonly number[]): boolean {
   try {
     const lines = readFileSync(`/proc/${pid}/status`, 'utf8').split('\n');
-    const dead = lines.some((line) => line.startsWith('State:\tZ'));
+    const dead = lines.some((line) => line.startsWith('State:\tZ')) && lines.includes('Threads:\t1');
     return (
       !dead &&
       lines.some(

@@ -10,14 +10,18 @@ export interface ProcessRef {
   readonly startTicks: string;
 }
 
-/** Undefined when there is no such process, or only its zombie: a zombie init has no process left in its namespace. */
+/**
+ * Undefined when there is no such process, or only its zombie: a zombie init has no process left in its namespace. One whose main thread alone
+ * has ended looks like a zombie and lives.
+ */
 export async function findProcess(pid: number): Promise<ProcessRef | undefined> {
   const stat = await readProc(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
   // The command name may hold spaces and brackets; what follows its last bracket does not.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const startTicks = fields[19];
-  return startTicks === undefined || fields[0] === 'Z' || fields[0] === 'X' ? undefined : { pid, startTicks };
+  const dead = (fields[0] === 'Z' || fields[0] === 'X') && Number(fields[17]) <= 1;
+  return startTicks === undefined || dead ? undefined : { pid, startTicks };
 }
 
 export async function isAlive(ref: ProcessRef): Promise<boolean> {

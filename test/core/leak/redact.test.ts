@@ -199,7 +199,20 @@ describe('cutting', () => {
     expect(truncateText('x'.repeat(2000), 1024, 9000).text).toMatch(/\[… \d+ of 9000 bytes left out …\]/);
   });
 
+  it('leaves every character that is in no sequence, whatever bytes it is made of', () => {
+    // In UTF-8 both end in bytes that, alone, introduce a sequence.
+    const text = 'ě11111111111111111111mН2 😀3\x07'.repeat(100);
+    for (let limit = 200; limit < 260; limit += 1) {
+      const [head = '', tail = ''] = truncateText(text, limit).text.split(/\n\[….*\]\n/);
+      expect(text.startsWith(head) && text.endsWith(tail)).toBe(true);
+      expect(Buffer.byteLength(head + tail)).toBeGreaterThan(limit - 52);
+    }
+  });
+
   it('leaves no broken escape sequence', () => {
+    const long = `\x1b]8;;http://example.test/${'a'.repeat(900)}\x07link\x1b]8;;\x07`.repeat(20);
+    for (let limit = 1500; limit < 4000; limit += 37)
+      expect(neutralText(truncateText(long, limit).text)).toMatch(/^(link)*\n\[….*\]\n(link)*$/);
     const text = '\x1b[38;5;200mred\x1b]8;;http://example.test/a/long/one\x07link\x1b]8;;\x07\x1b[0m'.repeat(200);
     for (let limit = 200; limit < 400; limit += 1) {
       const [head = '', tail = ''] = truncateText(text, limit).text.split(/\n\[….*\]\n/);

@@ -1,4 +1,7 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BackgroundRecord } from '../../../core/capability/types.ts';
 import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolCommand } from '../../../core/ports/placement.ts';
@@ -24,9 +27,12 @@ const ask = async (operation: BackgroundOperation): Promise<BackgroundResult> =>
   if (background === undefined) throw Object.assign(new Error(error?.message), { code: error?.code });
   return background;
 };
-const stateOf = async (id: string): Promise<BackgroundCommand> => {
+const commands = async (): Promise<readonly BackgroundCommand[]> => {
   const result = await ask({ op: 'list' });
-  const found = result.op === 'list' ? result.commands.find((command) => command.id === id) : undefined;
+  return result.op === 'list' ? result.commands : [];
+};
+const stateOf = async (id: string): Promise<BackgroundCommand> => {
+  const found = (await commands()).find((command) => command.id === id);
   if (found === undefined) throw new Error(`${id} is not listed`);
   return found;
 };
@@ -78,6 +84,34 @@ describe('looking after background commands', () => {
     expect(await stateOf(runs.id)).toMatchObject({ running: false, exitCode: null, signal: 'SIGKILL' });
   });
 
+  it('BL-089 are listed with the ports on which they listen, each with its own; the end of one frees its port', async () => {
+    const serve = (port: number) =>
+      start(`exec python3 -c '
+import socket, sys, time
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print(s.getsockname()[1], flush=True)
+time.sleep(600)' ${port}`);
+    const listens = async ({ id }: BackgroundRecord) => {
+      await until(id, ({ bytes }) => bytes > 0);
+      return Number(await tail(id));
+    };
+    const [one, two, none] = [await serve(0), await serve(0), await start('exec sleep 600')];
+    const [first, second] = [await listens(one), await listens(two)];
+    expect(await stateOf(one.id)).toMatchObject({ ports: [first], pid: one.pid, log: one.log });
+    expect(await stateOf(two.id)).toMatchObject({ ports: [second] });
+    expect(await stateOf(none.id)).not.toHaveProperty('ports');
+    // Control: somebody listens on a port, and it is not theirs.
+    const mine = createServer().listen(0, '127.0.0.1');
+    await once(mine, 'listening');
+    expect(JSON.stringify(await ask({ op: 'list' }))).not.toContain(String((mine.address() as AddressInfo).port));
+    mine.close();
+    await ask({ op: 'kill', id: one.id });
+    expect(await stateOf(one.id)).not.toHaveProperty('ports');
+    expect(await listens(await serve(first))).toBe(first);
+    for (const command of (await commands()).filter(({ running }) => running)) await ask({ op: 'kill', id: command.id });
+    expect(livePids(guest.gids.filter((gid) => gid !== guest.helperGid))).toEqual([]);
+  });
+
   it('kill ends everything the command has started, and nothing else', async () => {
     const other = await start('exec sleep 60');
     const tree = await start('trap "" TERM; (setsid sleep 600 &) ; sleep 600 & echo up; wait');
@@ -102,6 +136,24 @@ describe('looking after background commands', () => {
   it('an id that nobody has is refused', async () => {
     await expect(ask({ op: 'tail', id: 'bg_none', maxBytes: 1024 })).rejects.toMatchObject({ code: 'not_running' });
     await expect(ask({ op: 'kill', id: 'bg_none' })).rejects.toMatchObject({ code: 'not_running' });
+  });
+});
+
+describe('what cannot be started in the background', () => {
+  it('is told at once: a directory that is not there or leads out, a program that is not there, a copy of the output', async () => {
+    symlinkSync('/etc', join(guest.workspace, 'out'));
+    const refused = (more: Partial<ToolCommand>) => start('exec sleep 600', more).catch((error) => error.code);
+    expect(await refused({ cwd: 'none' })).toBe('file_not_found');
+    expect(await refused({ cwd: 'out' })).toBe('path_outside_workspace');
+    expect(await refused({ save: { path: 'copy' } })).toBe('invalid_arguments');
+    const { exec } = await guest.membrane.exec('run_1', { argv: ['no-such-program'], background: true });
+    expect(exec).toMatchObject({ exitCode: 127, stderr: 'no-such-program: could not be started (ENOENT)\n' });
+    expect(exec).not.toHaveProperty('background');
+    expect(livePids(guest.gids.filter((gid) => gid !== guest.helperGid))).toEqual([]);
+    // Control: from a directory that is there it starts.
+    mkdirSync(join(guest.workspace, 'there'));
+    const { id } = await start('exec sleep 600', { cwd: 'there' });
+    await ask({ op: 'kill', id });
   });
 });
 

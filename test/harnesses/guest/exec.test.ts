@@ -203,6 +203,40 @@ if os.fork() == 0:
     expect(await other).toMatchObject({ exitCode: 0, stdout: 'whole\n' });
   });
 
+  it('W8 ends a process whose main thread has ended: it looks like a zombie and lives on in another thread', async () => {
+    const script = `
+import ctypes, os, threading, time
+if os.fork() == 0:
+    for fd in (0, 1, 2): os.close(fd)
+    threading.Thread(target=lambda: time.sleep(600)).start()
+    ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
+while True:
+    with open(f'/proc/{os.getpid()}/task/{os.getpid()}/children') as children: child = children.read().strip()
+    with open(f'/proc/{child}/status') as status:
+        if 'State:\\tZ' in status.read(): break
+print('looks dead', flush=True)
+`;
+    expect(await exec(python(script))).toMatchObject({ exitCode: 0, stdout: 'looks dead\n' });
+    expect(anyAlive()).toEqual([]);
+  });
+
+  it.each([
+    ['setsid', 'setsid -f sleep 600; exit 3'],
+    ['nohup', 'nohup sleep 600 >/dev/null 2>&1 & exit 3'],
+    ['a child that is stopped', 'sleep 600 & kill -STOP $!; exit 3'],
+    ['a child that ignores every polite signal and holds stdout', '(trap "" TERM HUP INT QUIT; while :; do sleep 600; done) & exit 3'],
+    ['a chain of exec', 'sh -c "exec setsid sh -c \\"exec sleep 600\\"" & exit 3'],
+    ['a child that gave its streams away', 'sleep 600 </dev/null >/dev/null 2>&1 & exec >&- 2>&-; exit 3'],
+  ])('BL-080 ends %s with its call', async (_, script) => {
+    expect(await sh(script)).toMatchObject({ exitCode: 3, signal: null, timedOut: false });
+    expect(anyAlive()).toEqual([]);
+  });
+
+  it('a command that has stopped itself is ended at its timeout', async () => {
+    expect(await sh('kill -STOP $$; exit 3', { timeoutMs: 100 })).toMatchObject({ exitCode: null, timedOut: true });
+    expect(anyAlive()).toEqual([]);
+  });
+
   it('finds a process that made itself undumpable, whose files in /proc belong to root', async () => {
     const script = `
 import ctypes, os, time
@@ -269,6 +303,29 @@ describe('working directory', () => {
     });
     expect(outcome).toMatchObject({ exitCode: 4, stdout: '|a b|$X|one\ntwo|', stderr: '' });
     expect(await exec(['no-such-program'], { cwd: 'sub' })).toMatchObject({ exitCode: 127 });
+  });
+
+  it('BL-087 passes variables that a shell would change, and a program that looks like one', async () => {
+    const env = { IFS: ',', OPTIND: 'none', PPID: '1', PWD: '/nowhere', OLDPWD: '/before', PS1: 'a\n', LINENO: 'b', _: 'c', SHLVL: 'd' };
+    const show = ['env', '-0'];
+    for (const cwd of ['.', 'sub']) {
+      const shown = (await exec(show, { env, cwd })).stdout.split('\0');
+      for (const [name, value] of Object.entries(env)) expect(shown).toContain(`${name}=${value}`);
+    }
+    expect((await exec(show, { cwd: 'sub' })).stdout.split('\0').sort()).toEqual((await exec(show)).stdout.split('\0').sort());
+    writeFileSync(join(guest.workspace, 'sub', 'a=b'), '#!/bin/sh\necho "$0 $1 $X"; exit 5\n', { mode: 0o755 });
+    expect(await exec(['./a=b', 'c=d'], { cwd: 'sub', env: { X: 'x' } })).toMatchObject({ exitCode: 5, stdout: './a=b c=d x\n' });
+    expect(await exec(['-x=y'], { cwd: 'sub' })).toMatchObject({ exitCode: 127 });
+  });
+
+  it('may have a newline, a dash or a space in its name, and may be gone when its command has begun', async () => {
+    for (const name of ['new\nline', 'ends with a newline\n', '-P', ' ']) {
+      mkdirSync(join(guest.workspace, name));
+      expect(await exec(['pwd'], { cwd: name })).toMatchObject({ exitCode: 0, stdout: `${guest.workspace}/${name}\n` });
+    }
+    expect(await sh('mkdir gone', {})).toMatchObject({ exitCode: 0 });
+    const outcome = await sh('rmdir ../gone; ls; touch x 2>/dev/null || exit 6', { cwd: 'gone' });
+    expect(outcome).toMatchObject({ exitCode: 6, stdout: '' });
   });
 
   it('BL-100 is refused when it leads out of the workspace', async () => {

@@ -110,12 +110,20 @@ describe('escape sequences at a cut', () => {
     '\x1b[38;5;12m',
     '\x1b]0;a title\x07',
     '\x1b]8;;http://x/y\x1b\\',
+    `\x1b]8;;http://x/${'y'.repeat(700)}\x07`,
+    `\x1b]52;c;${'QUJD'.repeat(600)}\x1b\\`,
+    '\u009b38;5;12m',
+    '\u009d0;a title\u009c',
+    '\u0090q#1\u009c',
     '\x1bPq#1\x1b\\',
     '\x1b(B',
     '\x1bM',
     '\x1b7',
   );
-  const stream = fc.array(fc.oneof(sequence, fc.constantFrom('text', 'ä', '─', '\n', 'x'.repeat(30))), { minLength: 5, maxLength: 300 });
+  const stream = fc.array(fc.oneof(sequence, fc.constantFrom('text', 'ä', 'ě', '─', '😀', '\n', 'x'.repeat(30))), {
+    minLength: 5,
+    maxLength: 300,
+  });
 
   it('OUT are never broken, whatever the stream, its pieces and its limit', () => {
     fc.assert(
@@ -129,10 +137,17 @@ describe('escape sequences at a cut', () => {
         expect(
           neutralText(text)
             .replace(/\n\[….*…\]\n/, '')
-            .replace(/text|ä|─|x|\n/g, ''),
+            .replace(/text|ä|ě|─|😀|x|\n/g, ''),
         ).toMatch(truncated ? /^[tex]{0,6}$/ : /^$/);
       }),
     );
+  });
+
+  it('OUT one that never began or never ends hides no text but its own', () => {
+    const capture = new OutputCapture(400);
+    capture.push(Buffer.from(`\x1b[\n${'a'.repeat(5000)}\x1b${'b'.repeat(150)}`));
+    const shown = capture.render().text.replaceAll('\x1b', '^');
+    expect(shown).toMatch(/^\^\[\na{100,}\n\[…[^\]]*…\]\na*\^b{150}$/);
   });
 
   it('(control) a cut at any byte does break some', () => {
