@@ -43,15 +43,21 @@ export class PolicySnapshots {
   }
 
   async accept(bundle: Bundle, nowMs: number, change: { readonly held?: string } = {}): Promise<void> {
+    await this.keep(bundle, nowMs);
+    const { digests, snapshot } = bundle;
+    const highest = Math.max((await this.accepted())?.highest ?? 0, digests.version);
+    await this.#write('current.json', JSON.stringify({ snapshot, highest, ...change }));
+    await this.#prune(snapshot);
+  }
+
+  /** A snapshot that can be rolled back to, without being the current one. */
+  async keep(bundle: Bundle, nowMs: number): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const known = await readdir(this.#folder);
     const { dataJson, digests, manifest, cases, site, snapshot } = bundle;
     if (!known.includes(`${digests.rules}.wasm`)) await this.#write(`${digests.rules}.wasm`, bundle.wasm);
     const stored: Stored = { schema: 1, dataJson, digests, manifest, cases, site, acceptedAtMs: nowMs };
     await this.#write(`${snapshot}.json`, JSON.stringify(stored));
-    const highest = Math.max((await this.accepted())?.highest ?? 0, digests.version);
-    await this.#write('current.json', JSON.stringify({ snapshot, highest, ...change }));
-    await this.#prune(snapshot);
   }
 
   /** @throws PolicyError `policy_malformed` when what is kept is not what was accepted */

@@ -112,8 +112,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     const shipped = await this.#options.shipped?.();
     this.#provisional = shipped !== undefined;
     if (shipped !== undefined) this.#serving = await this.#startServing(shipped);
-    if (shipped !== undefined && this.#options.leaveDisk === true) return;
-    await this.#load({ first: true });
+    if (shipped === undefined || this.#options.leaveDisk !== true) await this.#load({ first: true });
   }
 
   decide(input: PolicyInput): Decision {
@@ -222,8 +221,8 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 
   /** What is on disk through every gate, and then it runs. @throws PolicyError; what ran goes on */
   async #load(request: LoadRequest): Promise<PolicyChange> {
-    const { dir, siteDir, publicKey } = this.#options;
     await this.#disk.mark();
+    const { dir, siteDir, publicKey } = this.#options;
     const bundle = await loadBundle(dir, siteDir, this.#cache);
     const running = this.#serving?.bundle;
     const same = bundle.snapshot === running?.snapshot && canonicalJson(bundle.site) === canonicalJson(running?.site);
@@ -277,9 +276,12 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   /** Makes a snapshot the one that decides, at one moment, once it is remembered. */
   async #adopt(serving: ServingSnapshot, change: { readonly held?: string }): Promise<void> {
     const { bundle } = serving;
-    await this.#snapshots?.accept(bundle, this.#options.clock.now(), change);
-    const highest = Math.max(this.#accepted?.highest ?? 0, bundle.digests.version);
-    this.#accepted = { snapshot: bundle.snapshot, highest, held: change.held };
+    const nowMs = this.#options.clock.now();
+    // The shipped rules are there to go back to from the first moment on.
+    if (this.#provisional && this.#serving !== undefined) await this.#snapshots?.keep(this.#serving.bundle, nowMs - 1);
+    await this.#snapshots?.accept(bundle, nowMs, change);
+    const { snapshot, digests } = bundle;
+    this.#accepted = { snapshot, highest: Math.max(this.#accepted?.highest ?? 0, digests.version), held: change.held };
     this.#serve(serving);
   }
 

@@ -36,6 +36,14 @@ test('what was shipped is the data beside which the rules were built, whatever l
 });
 
 describe('the first rules and data of a state directory', () => {
+  test('the shipped ones can be gone back to, though they never ran here', async () => {
+    const { engine } = await first(await changed(STRICTER));
+    const shipped = (await engine.snapshots()).find(({ current }) => !current);
+    expect(shipped?.snapshot).toBe((await loadShipped(SHIPPED)).snapshot);
+    await engine.rollBack({ digest: shipped?.snapshot ?? '', by: 'default/paula' });
+    expect(engine.decide(shellInput(['curl'])).effect).toBe('allow');
+  });
+
   test('the shipped ones are loaded without a word more', async () => {
     const started = await first(SHIPPED);
     expect(types(started)).toEqual(['policy.loaded']);

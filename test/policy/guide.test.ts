@@ -37,7 +37,7 @@ describe('the guide, as a new reader follows it', () => {
         const earlier = first.snapshots.find(({ current }) => !current)?.snapshot ?? 'none';
         const command = line.replace('SNAPSHOT', earlier);
         ran.push({ command, ...(await commands.run(...command.split(' ').slice(1))) });
-        // Somebody runs an agent before the rule is written, so that there is an earlier snapshot and something to replay.
+        // Somebody runs an agent before the rule is written, so that there is something to replay.
         if (command.startsWith('outwork policy new')) await commands.usedBefore();
       }
     }

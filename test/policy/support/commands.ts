@@ -4,12 +4,9 @@ import { join } from 'node:path';
 import { openAdministration } from '../../../adapters/administration.ts';
 import type { Io } from '../../../adapters/cli/io.ts';
 import { main } from '../../../adapters/cli/main.ts';
-import { loadBundle } from '../../../adapters/policy/bundle.ts';
-import { PolicySnapshots } from '../../../adapters/policy/snapshots.ts';
 import { openSqliteStore } from '../../../adapters/store/mikro-orm/store.ts';
 import type { CallPolicyInput, Decision } from '../../../core/policy/types.ts';
 import { shellInput } from './inputs.ts';
-import { SHIPPED } from './policy-dir.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -94,10 +91,9 @@ export class PolicyCommands implements AsyncDisposable {
     }
   }
 
-  /** The state directory of somebody who has run agents under the shipped rules: an accepted snapshot and two decisions. */
+  /** The log of somebody who has run agents before: two decisions. */
   async usedBefore(): Promise<void> {
     await this.run('user', 'add', 'zoe');
-    await new PolicySnapshots(this.stateDir).accept(await loadBundle(SHIPPED), Date.now() - 1000);
     await this.record({ input: shellInput(['git', 'push', 'origin', 'main']) }, { input: shellInput(['make']) });
   }
 
