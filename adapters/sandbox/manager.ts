@@ -238,6 +238,7 @@ export const toolsOf = (sandbox: RunningSandbox, run: string): SandboxTools => (
   file: (operation, signal) => sandbox.channel.file(operation, signal),
   background: (operation, signal) => sandbox.channel.background(operation, signal),
   oomKills: async () => sandbox.handle.oomKills?.(),
+  refusedProcesses: async () => sandbox.handle.refusedProcesses?.(),
 });
 
 /** Tells the guest to end what the run's commands left and to forget its token. A guest that is gone holds nothing. */

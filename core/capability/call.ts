@@ -17,7 +17,7 @@ import { type Amounts, meteredOf } from './ceilings.ts';
 import { claimedOutcome, commandBounds, type DispatchDeps, dispatch, storeEffect } from './dispatch.ts';
 import { estimateOf, spentOn } from './estimate.ts';
 import { leakTermsOf, type Terms, termsOf } from './floor.ts';
-import { countOom, toldOom } from './oom.ts';
+import { countLimits, toldLimits } from './limit-counts.ts';
 import { keepOutcome } from './outcome.ts';
 import { type LocalPermits, type Permit, seal } from './permits.ts';
 import { evidenceLine } from './redact.ts';
@@ -68,8 +68,8 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
       return opened.reply;
     }
     handedOver = true;
-    const oomBefore = bound.descriptor.runsIn === 'command' ? countOom(run.seat.tools) : undefined;
-    const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation, oomBefore });
+    const countsBefore = bound.descriptor.runsIn === 'command' ? countLimits(run.seat.tools) : undefined;
+    const permit = seal({ ...opened.sealed, scope, row: opened.row, reservation, countsBefore });
     if (runsLocally(scope, bound)) return handOver(deps, bound, permit);
     return await execute(deps, run, bound, permit, onDelta);
   } catch (error) {
@@ -268,7 +268,7 @@ async function close(deps: CallDeps, permit: Permit, raw: RecordedOutcome, tools
     const secrets = deps.broker.liveSecrets(scope);
     const { leaks: found, outputBytes } = permit.terms;
     const rules = { capability: row.capability, secrets, leaks: found, outputBytes, keepControls: permit.keepControls };
-    const { outcome, leaks } = keepOutcome(await toldOom(raw, permit.oomBefore, tools), rules);
+    const { outcome, leaks } = keepOutcome(await toldLimits(raw, permit.countsBefore, tools), rules);
     const spent = spentOn(row.capability, outcome, Math.min(deps.clock.now() - row.openedAtMs, permit.terms.reserveWallMs));
     const state = forced ?? (deps.egress.openRequests(permit.id) > 0 ? 'unknown' : 'done');
     const end: CloseCall = {

@@ -1,7 +1,7 @@
 import { CallError } from '../errors.ts';
 import type { CallRow } from '../ports/store.ts';
 import type { Terms } from './floor.ts';
-import type { OomCount } from './oom.ts';
+import type { CountsBefore } from './limit-counts.ts';
 import type { Reservation } from './reservations.ts';
 import type { CallScope } from './types.ts';
 
@@ -22,7 +22,7 @@ export interface Permit {
   readonly keepControls: boolean;
   readonly reservation: Reservation;
   /** Of a command: what the engine had counted before it was handed over. */
-  readonly oomBefore?: OomCount;
+  readonly countsBefore?: CountsBefore | undefined;
   /** Approved bytes in place of the files that argv names; undefined when it runs as it was asked for. */
   readonly argv?: readonly string[] | undefined;
 }

@@ -150,4 +150,6 @@ export interface SavedOutput {
 export interface RecordedCommand extends CommandOutcome {
   /** The engine has counted a process of this sandbox that was ended for want of memory, while this command ran and one of its processes was killed. */
   readonly oom?: true;
+  /** The engine has counted processes that this sandbox could not make, at its limit, while this command ran. */
+  readonly pids?: true;
 }

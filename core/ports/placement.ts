@@ -42,6 +42,8 @@ export interface SandboxTools {
   background(operation: BackgroundOperation, signal: AbortSignal): Promise<BackgroundResult>;
   /** Processes of the sandbox that the system has ended for want of memory since it was made; absent when the engine cannot count them. */
   oomKills?(): Promise<number | undefined>;
+  /** Processes that could not be made because the sandbox has as many as it may; absent when the engine cannot count them. */
+  refusedProcesses?(): Promise<number | undefined>;
 }
 
 /** What a running command has printed: sizes, and the end of it as text. */

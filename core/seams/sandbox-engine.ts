@@ -25,6 +25,8 @@ export interface SandboxHandle {
   stop(): Promise<void>;
   /** Processes of it that the system has ended for want of memory; undefined where nothing counts them. */
   oomKills?(): Promise<number | undefined>;
+  /** Processes that could not be made in it, at its limit; undefined where nothing counts them. */
+  refusedProcesses?(): Promise<number | undefined>;
   /** Unique memory and live processes of the sandbox, read from outside. */
   usage(): Promise<{ readonly memoryBytes: number; readonly processes: number }>;
 }

@@ -35,3 +35,10 @@ export function wireError(error: unknown, fallback: string): { code: string; mes
   const message = error instanceof Error ? error.message : String(error);
   return { code: typeof code === 'string' && CODE.test(code) ? code : fallback, message: message.slice(0, 2000).toWellFormed() };
 }
+
+/** Why a process could not be made: `pids` when the sandbox has as many as it may, else `io_failed`. */
+export function spawnFault(error: Error, program: string): GuestError {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EAGAIN' || code === 'ENOMEM') return new GuestError('pids', 'No further process can be made in this sandbox');
+  return new GuestError('io_failed', `${program}: ${error.message}`);
+}

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { GuestError } from './errors.ts';
+import { GuestError, spawnFault } from './errors.ts';
 
 const BATCH = 48;
 const REFILL_BELOW = 16;
@@ -29,7 +29,7 @@ export class FifoPool {
     this.#path = path;
   }
 
-  /** Opens a stream per wish: `output` from the tool to us, `input` from us to the tool. @throws GuestError `io_failed` */
+  /** Opens a stream per wish: `output` from the tool to us, `input` from us to the tool. @throws GuestError `pids` `io_failed` */
   async open(ways: readonly ('output' | 'input')[]): Promise<readonly FifoEnds[]> {
     while (this.#ready.length < ways.length) await this.#fill();
     const paths = this.#ready.splice(0, ways.length);
@@ -60,7 +60,7 @@ export class FifoPool {
     const paths = Array.from({ length: BATCH }, () => join(this.#dir, `fifo-${this.#made++}`));
     return new Promise((resolve, reject) => {
       const child = spawn('mkfifo', ['-m', '666', '--', ...paths], { stdio: 'ignore', env: { PATH: this.#path } });
-      child.on('error', (error) => reject(new GuestError('io_failed', `mkfifo: ${error.message}`)));
+      child.on('error', (error) => reject(spawnFault(error, 'mkfifo')));
       child.on('exit', (code) => {
         if (code !== 0) return reject(new GuestError('io_failed', `mkfifo ended with ${code}`));
         this.#ready.push(...paths);

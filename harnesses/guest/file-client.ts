@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { FileOperation, FileResult } from '../../core/ports/placement.ts';
 import { ApprovedFiles } from './approved-files.ts';
-import { GuestError } from './errors.ts';
+import { GuestError, spawnFault } from './errors.ts';
 import type { HelperReply, HelperRequest } from './file-helper.ts';
 import type { WorkspaceOperation } from './file-operations.ts';
 import { LineSplitter } from './lines.ts';
@@ -35,7 +35,7 @@ export class FileClient {
     this.#bundle = bundle;
   }
 
-  /** @throws GuestError with the helper's code; `timeout`; `io_failed` when the helper died twice (or once, while it wrote) */
+  /** @throws GuestError with the helper's code; `timeout`; `pids`; `io_failed` when the helper died twice (or once, while it wrote) */
   async operate(operation: FileOperation, root: HelperRequest['root'] = 'workspace'): Promise<FileResult> {
     if (operation.op === 'place') return this.#approved.place(operation);
     try {
@@ -70,9 +70,8 @@ export class FileClient {
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    const died = () => this.#end(helper, new HelperDied());
-    helper.on('exit', died);
-    helper.on('error', died);
+    helper.on('exit', () => this.#end(helper, new HelperDied()));
+    helper.on('error', (error) => this.#end(helper, spawnFault(error, 'The file helper')));
     helper.stdin?.on('error', () => undefined);
     const lines = new LineSplitter((line) => this.#settle(JSON.parse(line) as HelperReply));
     helper.stdout?.on('data', (chunk: Buffer) => lines.push(chunk));

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { CommandPlan } from './command-plan.ts';
-import { GuestError } from './errors.ts';
+import { spawnFault } from './errors.ts';
 import type { FifoEnds, FifoPool } from './fifo-pool.ts';
 import type { GuestSettings } from './settings.ts';
 
@@ -78,8 +78,7 @@ async function start(
     const reason = (error as NodeJS.ErrnoException).code ?? 'unknown';
     if (PROGRAM_FAULTS.includes(reason))
       return { pid: 0, exited: Promise.resolve({ code: reason === 'ENOENT' ? 127 : 126, signal: null, reason }) };
-    if (reason === 'EAGAIN' || reason === 'ENOMEM') throw new GuestError('pids', 'No further process can be made in this sandbox');
-    throw new GuestError('io_failed', `${program}: ${(error as Error).message}`);
+    throw spawnFault(error as Error, program);
   }
 }
 

@@ -169,6 +169,16 @@ describe.each([HOST, LOCAL])('what a command printed, under %s', (placement) => 
     ])
       expect(result).not.toHaveProperty('oom');
   });
+
+  it('BL-083 want of processes is told by the engine’s count, however the command took it', async () => {
+    const counts = (...values: (number | undefined)[]) => ({ refusedProcesses: () => Promise.resolve(values.shift()) });
+    const told = async (outcome: Partial<CommandOutcome>, tools: Partial<SandboxTools>) =>
+      (await command({ placement, outcome, tools })).result;
+    expect(await told({ exitCode: 2, stderr: 'sh: 1: Cannot fork\n' }, counts(3, 4))).toMatchObject({ exitCode: 2, pids: true });
+    expect(await told({ exitCode: 0 }, counts(0, 90))).toMatchObject({ exitCode: 0, pids: true });
+    for (const tools of [counts(4, 4), counts(undefined, 7), counts(7, undefined), {}])
+      expect(await told({ exitCode: 2, stderr: 'sh: 1: Cannot fork\n' }, tools)).not.toHaveProperty('pids');
+  });
 });
 
 describe('files are not corrupted', () => {

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RecordedCommand } from '../../core/capability/types.ts';
@@ -7,18 +6,8 @@ import type { Json } from '../../core/json.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { CEILINGS } from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
-import { commandsOf, type E2e, e2e, scenario } from '../support/e2e.ts';
+import { commandsOf, type E2e, e2e, scenario, workload } from '../support/e2e.ts';
 
-/** One tool call a step, `{{result.<step>.0.…}}` filled from the steps before. */
-function workload(calls: readonly { readonly tool: string; readonly args: { readonly [name: string]: Json } }[]): string {
-  const steps = [
-    ...calls.map(({ tool, args }) => ({ content: 'next', toolCalls: [{ name: tool, args }] })),
-    { content: 'Done.', toolCalls: [] },
-  ];
-  const file = join(mkdtempSync(join(tmpdir(), 'ow-shell-')), 'workload.json');
-  writeFileSync(file, JSON.stringify({ name: 'workload', description: 'tool calls of a test', steps }));
-  return file;
-}
 const sh = (script: string, more: { readonly [name: string]: Json } = {}) => ({
   tool: 'shell',
   args: { argv: ['sh', '-c', script], ...more },

@@ -8,6 +8,7 @@ import { createScriptedGateway } from '../../adapters/model/scripted-gateway.ts'
 import type { CommandOutcome } from '../../core/capability/types.ts';
 import type { CompiledConfig } from '../../core/config.ts';
 import type { KernelEvent } from '../../core/events.ts';
+import type { Json } from '../../core/json.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { CAPACITY } from '../../core/limits.ts';
 import type { PlacementName, RunState } from '../../core/run/types.ts';
@@ -190,6 +191,17 @@ export function scenario(name: string, commands: readonly (readonly string[])[],
   ];
   const file = join(mkdtempSync(join(tmpdir(), 'ow-scenario-')), `${name}.json`);
   writeFileSync(file, JSON.stringify({ name, description: name, steps }));
+  return file;
+}
+
+/** One tool call a step, `{{result.<step>.0.…}}` filled from the steps before. */
+export function workload(calls: readonly { readonly tool: string; readonly args: { readonly [name: string]: Json } }[]): string {
+  const steps = [
+    ...calls.map(({ tool, args }) => ({ content: 'next', toolCalls: [{ name: tool, args }] })),
+    { content: 'Done.', toolCalls: [] },
+  ];
+  const file = join(mkdtempSync(join(tmpdir(), 'ow-shell-')), 'workload.json');
+  writeFileSync(file, JSON.stringify({ name: 'workload', description: 'tool calls of a test', steps }));
   return file;
 }
 

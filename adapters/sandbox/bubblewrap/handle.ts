@@ -46,6 +46,7 @@ export function sandboxHandle(options: {
     stop: () => stop({ reason: 'stopped' }),
     stopForDisk: (reason) => stop({ reason, code: 'disk_full' }),
     oomKills: async () => group.oomKills(),
+    refusedProcesses: async () => group.refusedProcesses(),
     async usage() {
       const inside = await processTree(launched.init.pid);
       const memory = await Promise.all([launched.monitor.pid, ...inside].map(uniqueMemoryBytes));

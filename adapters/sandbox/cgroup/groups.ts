@@ -11,6 +11,7 @@ import { groupSettings } from './settings.ts';
 const REMOVE_TRIES = 200;
 const REMOVE_PAUSE_MS = 5;
 
+const PIDS_FILE = 'pids.events';
 const OOM_FILE = { 1: 'memory.oom_control', 2: 'memory.events' } as const;
 
 /** The control groups of one sandbox, one directory per hierarchy. */
@@ -20,6 +21,8 @@ export interface SandboxGroup {
   add(pid: number): Promise<void>;
   /** Processes that the system has ended for want of memory. */
   oomKills(): number;
+  /** Processes that could not be made because the group has as many as it may. */
+  refusedProcesses(): number;
 }
 
 export interface Cgroups {
@@ -52,10 +55,16 @@ export async function openCgroups(limits: SandboxLimits, clock: Clock, sources: 
         await removeGroups(dirs, clock);
         throw new SandboxError('start_failed', `the sandbox's control group cannot be made: ${(cause as Error).message}`, { cause });
       }
-      const counting = places.flatMap((place) =>
-        place.controllers.includes('memory') ? join(dirIn(place, generation), OOM_FILE[place.version]) : [],
-      );
-      return { dirs, add: (pid) => addTo(dirs, pid), oomKills: () => oomKills(counting) };
+      const filesOf = (controller: Controller, file: (place: CgroupPlace) => string) =>
+        places.flatMap((place) => (place.controllers.includes(controller) ? join(dirIn(place, generation), file(place)) : []));
+      const memory = filesOf('memory', ({ version }) => OOM_FILE[version]);
+      const pids = filesOf('pids', () => PIDS_FILE);
+      return {
+        dirs,
+        add: (pid) => addTo(dirs, pid),
+        oomKills: () => counted(memory, /^oom_kill (\d+)$/m),
+        refusedProcesses: () => counted(pids, /^max (\d+)$/m),
+      };
     },
     remove: (dirs) => removeGroups(dirs, clock),
   };
@@ -90,16 +99,16 @@ async function addTo(dirs: readonly string[], pid: number): Promise<void> {
 }
 
 /** Read at each command, at once: what is in memory answers in 20 µs, a read through the thread pool costs ten times that. */
-function oomKills(files: readonly string[]): number {
-  let kills = 0;
+function counted(files: readonly string[], line: RegExp): number {
+  let count = 0;
   for (const file of files) {
     try {
-      kills += Number(/^oom_kill (\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? 0);
+      count += Number(line.exec(readFileSync(file, 'utf8'))?.[1] ?? 0);
     } catch {
       // The group has been removed, or this system does not count.
     }
   }
-  return kills;
+  return count;
 }
 
 async function removeGroups(dirs: readonly string[], clock: Clock): Promise<void> {
