@@ -2,12 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openAdministration } from '../../adapters/administration.ts';
-import type { Io } from '../../adapters/cli/io.ts';
-import { main } from '../../adapters/cli/main.ts';
 import { openSqliteStore } from '../../adapters/store/mikro-orm/store.ts';
 import type { NewApproval } from '../../core/approval/types.ts';
 import { askedApproval } from '../support/asked-approval.ts';
+import { commandLine } from '../support/command-line.ts';
 
 let dir: string;
 let approval: string;
@@ -28,24 +26,7 @@ async function ask(change: Partial<NewApproval> = {}): Promise<string> {
 }
 
 /** One command line over the real rows and the real rules. */
-async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const text = { stdout: '', stderr: '' };
-  const sink = (name: 'stdout' | 'stderr') => ({
-    write(chunk: string) {
-      text[name] += chunk;
-    },
-  });
-  const io: Io = {
-    stdout: sink('stdout'),
-    stderr: sink('stderr'),
-    ...{ env: { HOME: dir }, cwd: dir, readStdin: async () => '', exit: () => {}, now: () => Date.now() },
-    ...{ onInterrupt: () => () => {}, onStdoutFailed: () => {}, stdoutTaken: async () => {} },
-    createKernel: () => Promise.reject(new Error('a kernel was made')),
-    openRows: openAdministration,
-  };
-  const code = await main([...args, '--state', dir], io);
-  return { code, ...text };
-}
+const run = (...args: string[]) => commandLine(dir, [...args, '--state', dir]);
 const json = async (...args: string[]) => {
   const { code, stdout } = await run(...args, '--json');
   return { code, document: JSON.parse(stdout) };

@@ -5,14 +5,8 @@ import type { Io } from '../../adapters/cli/io.ts';
 import { main } from '../../adapters/cli/main.ts';
 import type { CompiledConfig } from '../../core/config.ts';
 import { StoreError } from '../../core/errors.ts';
+import type { CommandResult } from '../support/command-line.ts';
 import { createMemoryKernel, type MemoryKernel } from '../support/memory-kernel.ts';
-
-/** What one command line did. */
-export interface CommandResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** A command that is running. */
 export interface RunningCommand {

@@ -2,11 +2,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openAdministration } from '../../adapters/administration.ts';
-import type { Io } from '../../adapters/cli/io.ts';
-import { main } from '../../adapters/cli/main.ts';
 import { createKernel } from '../../adapters/compose.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
+import { commandLine } from '../support/command-line.ts';
 import { askFor, commandsOf, type E2eOptions, e2e, scenario } from '../support/e2e.ts';
 import { TestBroker } from '../support/test-broker.ts';
 
@@ -82,31 +80,7 @@ describe('a missing credential on the command line', () => {
     askFor(join(dir, 'policies'), ['shell.exec']);
     writeFileSync(join(dir, 'outwork.yaml'), `stateDir: state\npolicy: { dir: policies }\nmodel: { scenario: ${push} }\n`);
     const broker = new TestBroker(PROGRAMS);
-    const outwork = async (...args: string[]) => {
-      const text = { stdout: '', stderr: '' };
-      const sink = (name: 'stdout' | 'stderr') => ({
-        columns: undefined,
-        isTTY: false,
-        write(chunk: string) {
-          text[name] += chunk;
-        },
-      });
-      const io: Io = {
-        stdout: sink('stdout'),
-        stderr: sink('stderr'),
-        env: { HOME: dir, PATH: process.env.PATH },
-        cwd: dir,
-        readStdin: async () => '',
-        onInterrupt: () => () => undefined,
-        onStdoutFailed: () => undefined,
-        stdoutTaken: async () => undefined,
-        now: () => Date.now(),
-        exit: () => undefined,
-        createKernel: (config) => createKernel(config, { adapters: [broker.manifest] }),
-        openRows: openAdministration,
-      };
-      return { code: await main(args, io), ...text };
-    };
+    const outwork = (...args: string[]) => commandLine(dir, args, (config) => createKernel(config, { adapters: [broker.manifest] }));
     expect((await outwork('user', 'add', 'ada')).code).toBe(0);
     const { code, stderr } = await outwork('run', '--user', 'ada', 'push it');
     expect([code, stderr.trim().split('\n').at(-1)]).toEqual([5, 'parked: credential github']);

@@ -1,18 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openAdministration } from '../../../adapters/administration.ts';
-import type { Io } from '../../../adapters/cli/io.ts';
-import { main } from '../../../adapters/cli/main.ts';
 import { openSqliteStore } from '../../../adapters/store/mikro-orm/store.ts';
 import type { CallPolicyInput, Decision } from '../../../core/policy/types.ts';
+import { type CommandResult, commandLine } from '../../support/command-line.ts';
 import { shellInput } from './inputs.ts';
-
-export interface CommandResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 const ALLOWED: Decision = {
   effect: 'allow',
@@ -34,31 +26,8 @@ export class PolicyCommands implements AsyncDisposable {
     return new PolicyCommands(await mkdtemp(join(tmpdir(), 'outwork-guide-')));
   }
 
-  async run(...args: string[]): Promise<CommandResult> {
-    const text = { stdout: '', stderr: '' };
-    const sink = (name: 'stdout' | 'stderr') => ({
-      columns: undefined,
-      isTTY: false,
-      write(chunk: string) {
-        text[name] += chunk;
-      },
-    });
-    const io: Io = {
-      stdout: sink('stdout'),
-      stderr: sink('stderr'),
-      env: { HOME: this.dir, PATH: process.env.PATH },
-      cwd: this.dir,
-      now: () => Date.now(),
-      readStdin: async () => '',
-      onInterrupt: () => () => undefined,
-      onStdoutFailed: () => undefined,
-      stdoutTaken: async () => undefined,
-      exit: () => undefined,
-      createKernel: () => Promise.reject(new Error('no kernel is wanted here')),
-      openRows: openAdministration,
-    };
-    const code = await main(args, io);
-    return { code, ...text };
+  run(...args: string[]): Promise<CommandResult> {
+    return commandLine(this.dir, args);
   }
 
   async json(...args: string[]): Promise<{ readonly code: number; readonly document: unknown }> {
