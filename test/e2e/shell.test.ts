@@ -266,6 +266,22 @@ except OSError: print('closed True')
   });
 });
 
+const CONNECT = 'import socket; socket.create_connection(("127.0.0.1", 3001))';
+
+/** Leaves a process whose main thread has ended, and waits until it looks like a zombie. */
+const HEADLESS = `
+import ctypes, os, threading, time
+if os.fork() == 0:
+    for fd in (0, 1, 2): os.close(fd)
+    threading.Thread(target=lambda: time.sleep(600)).start()
+    ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
+while True:
+    with open(f'/proc/{os.getpid()}/task/{os.getpid()}/children') as children: child = children.read().strip()
+    with open(f'/proc/{child}/status') as status:
+        if 'State:\\tZ' in status.read(): break
+print('looks dead', flush=True)
+`;
+
 describe.each(PLACEMENTS)('a command under %s', (placement) => {
   it('EXE exit code, signal, timeout and a child that holds stdout are told apart, and none is success', async () => {
     const calls = [
@@ -274,7 +290,9 @@ describe.each(PLACEMENTS)('a command under %s', (placement) => {
       sh('(setsid sleep 600 &); trap "" TERM; sleep 600', { timeoutMs: 300 }),
       sh('sleep 600 & exit 3'),
       { tool: 'shell', args: { argv: ['no-such-program'] } },
-      sh('ps -e -o comm= | grep -c "^sleep$"; true'),
+      sh('nohup setsid -f sleep 600; exit 4'),
+      { tool: 'shell', args: { argv: ['python3', '-c', HEADLESS] } },
+      sh('ps -eL -o comm= | grep -cE "^(sleep|python3)$"; true'),
     ];
     await using world = await e2e({ placement, scenario: workload(calls) });
     const outcomes = commandsOf(await world.turn('go'));
@@ -284,8 +302,33 @@ describe.each(PLACEMENTS)('a command under %s', (placement) => {
       { exitCode: null, signal: 'SIGKILL', timedOut: true },
       { exitCode: 3, signal: null, timedOut: false },
       { exitCode: 127, stderr: 'no-such-program: not found\n' },
+      { exitCode: 4, signal: null, timedOut: false },
+      { exitCode: 0, stdout: 'looks dead\n' },
       { stdout: '0\n' },
     ]);
+  });
+
+  it('BL-089 a server in the background is listed with its port and holds it until it is ended, beyond the run where its sandbox stays', async () => {
+    const server = sh('exec python3 -u -m http.server -b 127.0.0.1 3001', { background: true });
+    const answers = sh(`until python3 -c '${CONNECT}' 2>/dev/null; do sleep 0.05; done`, { timeoutMs: 20_000 });
+    const until = (id: string) => ({
+      tool: 'shell',
+      args: { argv: ['sh', '-c', 'until grep -q "ended: exit code 1" "$1"; do sleep 0.05; done', 'sh', id], timeoutMs: 20_000 },
+    });
+    const list = { tool: 'background', args: { op: 'list' } };
+    const kill = { tool: 'background', args: { op: 'kill', id: '{{result.0.0.background.id}}' } };
+    const calls = [server, answers, server, until('{{result.2.0.background.log}}'), list, kill, server, answers, list];
+    await using world = await e2e({ placement, scenario: workload(calls) });
+    const results = resultsOf(await world.turn('go'));
+    const listed = (index: number) => (results[index] as { commands?: Json })?.commands;
+    expect(listed(4)).toMatchObject([
+      { running: true, ports: [3001] },
+      { running: false, exitCode: 1 },
+    ]);
+    expect(listed(8)).toMatchObject([{ running: false }, { running: false }, { running: true, ports: [3001] }]);
+    await world.switchScenario(workload([list]));
+    const [later] = resultsOf(await world.turn('later')) as { commands: { running: boolean; ports?: number[] }[] }[];
+    expect(later?.commands.filter(({ running }) => running)).toMatchObject(placement === 'disposable-per-run' ? [] : [{ ports: [3001] }]);
   });
 
   it('OUT progress of a command that lasts comes as events, coalesced, and its output is whole all the same', async () => {
