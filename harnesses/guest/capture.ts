@@ -90,7 +90,13 @@ export class OutputCapture {
     const ring = this.#ring?.length ?? 0;
     // Before the ring stands the head, which the last bytes need not follow.
     const most = this.#bytes - this.#limit > ring ? Math.min(bytes, ring) : bytes;
-    return kept.toString('utf8', wholeEnd(kept, Math.max(0, kept.length - most)));
+    return kept.toString('utf8', sequenceEnd(kept, wholeEnd(kept, Math.max(0, kept.length - most))));
+  }
+
+  /** The stream's bytes from `from` on, of its first `to` at most, up to a boundary of characters and escape sequences. A copy. */
+  start(from: number, to: number): Buffer {
+    const head = this.#head.subarray(0, Math.min(this.#headBytes, to));
+    return Buffer.from(head.subarray(from, Math.max(from, cutSequence(head, wholeStart(head, head.length)))));
   }
 
   /** The capture as text of at most `limit` bytes (never more than the limit it was made with). May be called again with a lower one. */

@@ -162,7 +162,7 @@ describe.each(PLACEMENTS)('sandbox review under %s', (placement) => {
           argv: [
             'sh',
             '-c',
-            'until grep -q ended "$1"; do sleep 0.02; done; stat -c %s "$1"; grep -c "log is full" "$1"',
+            'until grep -q ended "$1"; do sleep 0.02; done; stat -c %s "$1"; grep -c "bytes left out" "$1"',
             'sh',
             '{{result.2.0.background.log}}',
           ],
@@ -254,15 +254,31 @@ except OSError: print('closed True')
   });
 
   it('finding 13: what package managers put into HOME is there in the next run, on PATH', async () => {
+    // Where each of them puts programs that its user installs.
+    const places = { npm: '$NPM_CONFIG_PREFIX/bin', pip: '$PYTHONUSERBASE/bin', cargo: '$CARGO_HOME/bin', go: '$GOPATH/bin' };
+    const install = ([name, dir]: [string, string]) =>
+      `mkdir -p "${dir}" && printf '#!/bin/sh\\necho ${name} kept\\n' > "${dir}/${name}-tool" && chmod +x "${dir}/${name}-tool"`;
+    const cache = 'for c in "$NPM_CONFIG_CACHE" "$XDG_CACHE_HOME/pip" "$CARGO_HOME/registry" "$GOPATH/pkg/mod"';
     const first = workload([
-      sh(
-        'mkdir -p "$CARGO_HOME/bin" && printf "#!/bin/sh\\necho kept\\n" > "$CARGO_HOME/bin/kept-tool" && chmod +x "$CARGO_HOME/bin/kept-tool"',
-      ),
+      sh([...Object.entries(places).map(install), `${cache}; do mkdir -p "$c"; touch "$c/kept"; done`].join(' && ')),
     ]);
     await using world = await e2e({ placement, scenario: first });
-    await world.turn('install');
-    await world.switchScenario(scenario('use', [['kept-tool']]));
-    expect(commandsOf(await world.turn('use'))).toMatchObject([{ exitCode: 0, stdout: 'kept\n' }]);
+    expect(commandsOf(await world.turn('install'))).toMatchObject([{ exitCode: 0, stderr: '' }]);
+    const tools = Object.keys(places).map((name) => [`${name}-tool`]);
+    const look = ['sh', '-c', `${cache}; do ls "$c/kept"; done; grep -c "^[^ ]* $HOME/" /proc/self/mounts; pwd`];
+    await world.switchScenario(scenario('use', [...tools, look]));
+    const outcomes = commandsOf(await world.turn('use'));
+    expect(outcomes.slice(0, -1).map(({ stdout }) => stdout)).toEqual(Object.keys(places).map((name) => `${name} kept\n`));
+    // Each cache has what was put there, and nothing is mounted below HOME, which is not below the workspace.
+    const home = '/home/agent';
+    expect(outcomes.at(-1)?.stdout.trim().split('\n')).toEqual([
+      `${home}/.cache/npm/kept`,
+      `${home}/.cache/pip/kept`,
+      `${home}/.cargo/registry/kept`,
+      `${home}/go/pkg/mod/kept`,
+      '0',
+      '/workspace',
+    ]);
   });
 });
 

@@ -164,8 +164,27 @@ describe('limits of background commands', () => {
       await until(record.id, ({ running }) => !running);
       const log = readFileSync(record.log, 'utf8');
       expect(Buffer.byteLength(log)).toBeLessThanOrEqual(Math.max(1024, outputBytes));
-      expect(log).toContain('[… log is full …]');
+      expect(log).toMatch(/^x+\n\[… \d+ of 200001 bytes left out …\]\nx+\n\[ended: exit code 3\]\n$/);
       expect(await stateOf(record.id)).toMatchObject({ exitCode: 3, bytes: 200_001 });
+    }
+  });
+
+  it('OUT a log has the beginning while its command runs, beginning and end when it has ended, and no half of anything', async () => {
+    const units = ['─', '中', '😀', '\x1b[38;5;12m'];
+    const besides = (text: string) => units.reduce((rest, unit) => rest.replaceAll(unit, ''), text);
+    const unit = units.join('').replace('\x1b', '\\x1b');
+    for (const outputBytes of [1024, 1025, 1026, 1027, 1031]) {
+      const script = `import sys, time\nfor i in range(3000): sys.stdout.write("${unit}"); i % 7 or sys.stdout.flush()\nprint("last", flush=True)\ntime.sleep(600)`;
+      const record = await start(`exec python3 -c '${script}'`, { outputBytes });
+      while ((await tail(record.id, 1024)).endsWith('last\n') === false);
+      const log = () => readFileSync(record.log, 'utf8');
+      while (!log().includes('log is full'));
+      expect(besides(log())).toBe('\n[… log is full …]\n');
+      expect(Buffer.byteLength(log())).toBeGreaterThan(outputBytes - 130);
+      await ask({ op: 'kill', id: record.id });
+      expect(besides(log())).toMatch(/^\n\[… \d+ of \d+ bytes left out …\]\nlast\n\[ended: SIGKILL\]\n$/);
+      expect(Buffer.byteLength(log())).toBeLessThanOrEqual(outputBytes);
+      expect(Buffer.byteLength(log())).toBeGreaterThan(outputBytes - 130);
     }
   });
 
