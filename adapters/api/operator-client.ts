@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as errors from '../../core/errors.ts';
 import type { KernelOperations } from '../../core/kernel.ts';
-import { holderOf } from '../store/state-holder.ts';
+import { holderOf } from '../config/state-holder.ts';
 import { OPERATOR_METHODS, type OperatorAnswer, type OperatorMethod } from './operator-methods.ts';
 
 /** Largest answer that is read: a run with every call it may make, outputs included. */

@@ -1,7 +1,7 @@
 import type { KernelEvent } from '../../core/events.ts';
 import type { Run, RunState } from '../../core/run/types.ts';
+import { printableLine } from '../printable.ts';
 import type { Piece, Style } from './output.ts';
-import { printableLine } from './printable.ts';
 
 const STATE_STYLE: Readonly<Record<RunState, Style | undefined>> = {
   queued: 'dim',

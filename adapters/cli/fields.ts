@@ -1,5 +1,5 @@
+import { printable } from '../printable.ts';
 import type { Output, Piece, Style } from './output.ts';
-import { printable } from './printable.ts';
 import { wrapText } from './wrap.ts';
 
 export interface Field {

@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../../core/errors.ts';
-import { printable, printableJson } from './printable.ts';
+import { printable, printableJson } from '../printable.ts';
 
 /** What a command writes to: a stream of the process, or a double. */
 export interface Sink {

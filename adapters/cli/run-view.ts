@@ -1,8 +1,8 @@
 import type { RunView } from '../../core/kernel.ts';
+import { printableLine } from '../printable.ts';
 import { causeOf, clip, reasonOf, stateStyle, timeText } from './describe.ts';
 import { type Field, printFields } from './fields.ts';
 import type { Output } from './output.ts';
-import { printableLine } from './printable.ts';
 import { type Column, printTable } from './table.ts';
 
 /** Columns from which ids of calls have room beside what they did. */

@@ -1,5 +1,5 @@
+import { displayWidth, printableLine } from '../printable.ts';
 import type { Output, Piece, Style } from './output.ts';
-import { displayWidth, printableLine } from './printable.ts';
 import { wrapText } from './wrap.ts';
 
 export interface Column<Row> {

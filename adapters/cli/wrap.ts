@@ -1,4 +1,4 @@
-import { displayWidth } from './printable.ts';
+import { displayWidth } from '../printable.ts';
 
 /**
  * Lines of at most `width` columns: broken at spaces, and inside a word only where it is wider than a line, as a long path is. Text without a

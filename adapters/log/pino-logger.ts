@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { type DestinationStream, pino, stdSerializers } from 'pino';
 import pretty from 'pino-pretty';
 import type { Logger } from '../../core/seams/logger.ts';
-import { escapeJsonText, printable, printableLine } from '../cli/printable.ts';
+import { escapeJsonText, printable, printableLine } from '../printable.ts';
 
 export type LogThreshold = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { access, chmod, constants, mkdir, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { PrerequisiteError } from '../../core/errors.ts';
 import { type Download, download } from '../download.ts';
+import { syncPath } from '../sync-path.ts';
 
 /** The one version whose compiler output, formatting and answers this project is tested with. */
 export const OPA_VERSION = '1.22.3';
@@ -107,15 +108,6 @@ async function buildOpa(file: string, log: (line: string) => void, env: NodeJS.P
   throw new PrerequisiteError('policy_tool_missing', `OPA ${OPA_VERSION} could not be built: ${why}`, {
     hint: `Install Go 1.26 or newer, then: GOBIN=${dirname(cachedOpa(env))} go install ${module}; or say in the configuration where to fetch it (policy.opa)`,
   });
-}
-
-async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** Runs OPA to its end; a non-zero exit is a result, not an error. */

@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PrerequisiteError, StoreError } from '../../core/errors.ts';
 import { ensureStateDir } from '../config/state-dir.ts';
+import { holderFile, holderOf } from '../config/state-holder.ts';
 import { tryFileLock } from './file-lock.ts';
-import { holderFile, holderOf } from './state-holder.ts';
 
 export interface StateLock {
   /** Lets another kernel own the directory. Closing twice does nothing. */

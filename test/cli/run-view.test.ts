@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Output } from '../../adapters/cli/output.ts';
-import { displayWidth } from '../../adapters/cli/printable.ts';
 import { lengthText, printRunView } from '../../adapters/cli/run-view.ts';
+import { displayWidth } from '../../adapters/printable.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { nextStep } from '../../core/run/next-step.ts';
 import type { Run } from '../../core/run/types.ts';

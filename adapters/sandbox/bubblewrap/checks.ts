@@ -4,8 +4,8 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import type { Check } from '../check.ts';
+import { HOST_ENV } from '../host-env.ts';
 import { addSubIdsCommand, currentUser, type KernelUser, readSubIds, sliceCount } from '../slices.ts';
-import { HOST_ENV } from './host-env.ts';
 
 const run = promisify(execFile);
 

@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutworkError, PrerequisiteError, SandboxError } from '../../../core/errors.ts';
 import type { ImageFault, ImageStatus } from '../../../core/seams/sandbox-engine.ts';
+import { syncPath } from '../../sync-path.ts';
 import { removeTree } from '../remove-tree.ts';
 import { describeImage, type Image, type ImageContent, type ImageSources } from './image.ts';
 import { inspectImage, MANIFEST_NAME, manifestOf, PART_MODE } from './image-inspection.ts';
@@ -78,7 +79,7 @@ async function buildImage(imagesDir: string, content: ImageContent): Promise<str
     await fill(draft, content);
     const dir = join(imagesDir, `${nameOf(content)}-${randomBytes(4).toString('hex')}`);
     await rename(draft, dir);
-    await syncDir(imagesDir);
+    await syncPath(imagesDir);
     return dir;
   } catch (cause) {
     if (draft !== undefined) await removeTree(draft).catch(() => {});
@@ -97,7 +98,7 @@ async function fill(draft: string, content: ImageContent): Promise<void> {
   await Promise.all([...files, [MANIFEST_NAME, manifestOf(content)] as const].map(([path, body]) => writePart(join(draft, path), body)));
   // Modes are set after creation, because the kernel's umask may be narrower than what the ids of a sandbox need.
   for (const path of ['', ...dirs]) await chmod(join(draft, path), PART_MODE.directory);
-  await Promise.all(['', ...dirs].map((path) => syncDir(join(draft, path))));
+  await Promise.all(['', ...dirs].map((path) => syncPath(join(draft, path))));
 }
 
 async function writePart(path: string, body: string | Uint8Array): Promise<void> {
@@ -108,15 +109,6 @@ async function writePart(path: string, body: string | Uint8Array): Promise<void>
     await file.sync();
   } finally {
     await file.close();
-  }
-}
-
-async function syncDir(path: string): Promise<void> {
-  const dir = await open(path, 'r');
-  try {
-    await dir.sync();
-  } finally {
-    await dir.close();
   }
 }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, chown, lstat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { SandboxError } from '../../../core/errors.ts';
-import { HOST_ENV } from './host-env.ts';
+import { HOST_ENV } from '../host-env.ts';
 
 const run = promisify(execFile);
 

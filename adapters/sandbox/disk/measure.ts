@@ -1,7 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { HOST_ENV } from '../bubblewrap/host-env.ts';
+import { HOST_ENV } from '../host-env.ts';
 import { SLICE_GIDS, SLICE_UIDS, type Slice } from '../slices.ts';
 
 /** What a measurement may take; a tree that cannot be read in that time counts as too large. */

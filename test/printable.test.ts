@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Output } from '../../adapters/cli/output.ts';
-import { displayWidth, printable, printableJson, printableLine } from '../../adapters/cli/printable.ts';
-import { printTable } from '../../adapters/cli/table.ts';
+import { Output } from '../adapters/cli/output.ts';
+import { printTable } from '../adapters/cli/table.ts';
+import { displayWidth, printable, printableJson, printableLine } from '../adapters/printable.ts';
 
 const ESC = '\u001b';
 const HOSTILE = [
