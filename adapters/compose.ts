@@ -187,8 +187,9 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
             guestBundle: file,
             nodeBinary: process.execPath,
             clock,
+            startMs: config.capacity.sandboxStartMs,
             limits: config.limits,
-            log: options.log,
+            log,
           });
         },
         [T.clock],

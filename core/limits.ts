@@ -30,17 +30,23 @@ export const SAFETY = {
   membraneStreamBytes: 8 * MiB,
   /** Policy input (deny `input_out_of_bounds`). */
   policyInputBytes: 64 * KiB,
+  /** Elements of one array of it, and of one of a call's arguments. */
   policyInputElements: 1000,
+  /** Its nesting. */
   policyInputDepth: 32,
+  /** One decision (deny `policy_timeout`). */
   policyDeadlineMs: 5,
+  /** Memory of the compiled rules with their data and one question. */
   policyMemoryBytes: 64 * MiB,
   /** Output of one command, both streams each (obligation `output_limit` may lower it). */
   outputBytes: 1 * MiB,
+  /** The least that a limit of output can be. */
   outputFloorBytes: 1 * KiB,
   /** How long a background command may live; it is ended then. */
   backgroundLifetimeMs: 24 * 60 * MINUTE,
-  /** argv of one command. */
+  /** Arguments of one command, its program among them. */
   argvItems: 256,
+  /** One argument. */
   argvBytes: 128 * KiB,
   /** One file read or write. */
   fileBytes: 512 * KiB,
@@ -64,14 +70,17 @@ export const SAFETY = {
   apiHeaderBytes: 16 * KiB,
   /** Open connections of the API; further ones are closed at once. */
   apiConnections: 512,
-  /** Requests per second of one bearer token (code `rate_limited`), and how many at once above that. */
+  /** Requests per second of one bearer token (code `rate_limited`). */
   apiRequestsPerSecond: 20,
+  /** How many at once above that rate. */
   apiBurst: 60,
-  /** Requests per second without a good token, over all clients (code `rate_limited`), and how many at once above that. */
+  /** Requests per second without a good token, over all clients (code `rate_limited`). */
   apiRefusedPerSecond: 20,
+  /** How many of them at once above that rate. */
   apiRefusedBurst: 100,
-  /** Event streams of one token, and of all (code `too_many_streams`). */
+  /** Event streams of one token (code `too_many_streams`). */
   apiStreamsPerToken: 4,
+  /** Event streams of all tokens (code `too_many_streams`). */
   apiStreams: 128,
   /** Bytes that wait for the reader of one event stream; nothing more is read for it before they are gone. */
   apiStreamBytes: 256 * KiB,
@@ -86,14 +95,19 @@ export const SAFETY = {
 export const CAPACITY = {
   /** Default length of a captured output stream. */
   outputDefaultBytes: 64 * KiB,
+  /** How long a claim of a run counts without a heartbeat. */
   leaseMs: 30 * SECOND,
+  /** From one heartbeat of a lease, and from one sweep, to the next; at most half of `leaseMs`. */
   heartbeatMs: 5 * SECOND,
   /** Claims of one run that ended without its executor exiting, before the run fails. */
   reclaims: 3,
+  /** Time of a command that asks for none. */
   commandTimeoutMs: 120 * SECOND,
+  /** The most that a command may ask for. */
   commandTimeoutMaxMs: 600 * SECOND,
   /** From claim to the run's hard end. */
   runDeadlineMs: 30 * MINUTE,
+  /** How long a cancelled executor has to come to its end. */
   cancelGraceMs: 5 * SECOND,
   /** Runs this kernel executes at once. */
   concurrentRuns: 8,
@@ -101,7 +115,9 @@ export const CAPACITY = {
   contextMessages: 50,
   /** A sandbox that no run used for so long is stopped. */
   sandboxIdleMs: 30 * MINUTE,
+  /** From the start of a sandbox to its guest's first word. */
   sandboxStartMs: 20 * SECOND,
+  /** From one look at rules and data on disk to the next. */
   policyPollMs: 500,
   /** From an ask to the last moment of its answer. */
   approvalAnswerMs: 24 * 60 * MINUTE,

@@ -82,9 +82,20 @@ function limitsShape() {
   return Object.fromEntries(fields) as Record<LimitName, z.ZodOptional<z.ZodNumber>>;
 }
 
+/** What each ceiling counts. */
+const COUNTED: Readonly<Record<Dimension, string>> = {
+  concurrency: 'Calls at once.',
+  processes: 'Commands at once.',
+  wallMs: 'Time of commands in one window.',
+  outputBytes: 'Output that is kept of commands in one window.',
+  egressBytes: 'Bytes to and from the network in one window.',
+  tokens: 'Tokens of models in one window.',
+  moneyMicros: 'Costs of models in one window, in millionths of the unit in which the gateway tells them.',
+};
+
 function ceilingsShape() {
   const [low, high] = CEILING_RANGE;
-  const dimensions = Object.fromEntries(DIMENSIONS.map((key) => [key, z.int().min(low).max(high).optional()]));
+  const dimensions = Object.fromEntries(DIMENSIONS.map((key) => [key, z.int().min(low).max(high).describe(COUNTED[key]).optional()]));
   const account = z.strictObject(dimensions as Record<Dimension, z.ZodOptional<z.ZodInt>>);
   return Object.fromEntries(ACCOUNT_KINDS.map((kind) => [kind, account.optional()])) as Record<AccountKind, z.ZodOptional<typeof account>>;
 }
@@ -94,58 +105,97 @@ function ceilingsShape() {
  * there is no key whose absence widens anything.
  */
 export const configFileSchema = z.strictObject({
-  /** `production` seats runs only on a reviewed (placement, engine, wall). */
-  profile: z.enum(['development', 'production']).optional(),
-  /** Absolute, or relative to the file. */
-  stateDir: path.optional(),
-  /** The engines that are built; a name without an engine behind it must not read as one. */
-  engine: z.enum(['bubblewrap']).optional(),
-  placement: placement.optional(),
-  /** Runs of one user at once over all of their threads: one, or `parallel: n`. */
-  runsPerUser: z.union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })]).optional(),
-  harness: name.optional(),
-  model: z.strictObject({ gateway: z.literal('scripted').optional(), scenario: path.optional() }).optional(),
+  profile: z
+    .enum(['development', 'production'])
+    .describe('`production` seats runs only on a reviewed (placement, engine, wall).')
+    .optional(),
+  stateDir: path.describe('Where all that a kernel keeps lies: absolute, or relative to the file.').optional(),
+  // A name without an engine behind it must not read as one.
+  engine: z.enum(['bubblewrap']).describe('What makes sandboxes.').optional(),
+  placement: placement.describe('Where loop and tools of a run live.').optional(),
+  runsPerUser: z
+    .union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })])
+    .describe('Runs of one user at once over all of their threads: one, or `parallel: n`.')
+    .optional(),
+  harness: name.describe('The agent program.').optional(),
+  model: z
+    .strictObject({
+      gateway: z.literal('scripted').describe('Who answers for the model.').optional(),
+      scenario: path.describe('What the scripted model says: the name of a shipped scenario, or a path relative to the file.').optional(),
+    })
+    .optional(),
   policy: z
     .strictObject({
-      dir: path.optional(),
-      publicKey: path.optional(),
-      logInput: z.enum(['digest', 'redacted']).optional(),
-      /** Where `setup --full` fetches OPA when there is no Go to build it with: a program for this machine, and its digest. */
+      dir: path.describe('The rules, their data and what was compiled of them; relative to the file.').optional(),
+      publicKey: path.describe('Ed25519 key (PEM) by which rules and data must be signed; without one they need no signature.').optional(),
+      logInput: z
+        .enum(['digest', 'redacted'])
+        .describe('What is kept of a question beside its decision: its digest alone, or the question with secrets replaced.')
+        .optional(),
       opa: z
         .strictObject({
-          url: z.url({ protocol: /^https?$/ }).max(2048),
-          sha256: z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 digest in hexadecimal'),
+          url: z
+            .url({ protocol: /^https?$/ })
+            .max(2048)
+            .describe('Where `setup --full` fetches OPA for this machine when there is no Go to build it with.'),
+          sha256: z
+            .string()
+            .regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 digest in hexadecimal')
+            .describe('What is fetched must have this digest.'),
         })
         .optional(),
     })
     .optional(),
-  /** Rules and data of one's own. */
-  policies: z.strictObject({ dir: path.optional() }).optional(),
+  policies: z
+    .strictObject({ dir: path.describe('Rules and data of one’s own, compiled together with those of `policy.dir`.').optional() })
+    .optional(),
   capacity: z.strictObject(capacityShape()).optional(),
   /** What one sandbox may use. */
   limits: z.strictObject(limitsShape()).optional(),
   /** What one tenant, user or thread may use; a dimension that is not named keeps its default. */
   ceilings: z
-    .strictObject({ windowMs: z.int().min(CEILING_WINDOW_RANGE[0]).max(CEILING_WINDOW_RANGE[1]).optional(), ...ceilingsShape() })
+    .strictObject({
+      windowMs: z
+        .int()
+        .min(CEILING_WINDOW_RANGE[0])
+        .max(CEILING_WINDOW_RANGE[1])
+        .describe('How long a window of the metered ceilings is.')
+        .optional(),
+      ...ceilingsShape(),
+    })
     .optional(),
   /** Days that what is over is kept. */
   retention: z.strictObject({ decisionDays: days, threadDays: days }).optional(),
-  log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).optional() }).optional(),
+  log: z
+    .strictObject({
+      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).describe('The least that `serve` logs.').optional(),
+    })
+    .optional(),
   api: z
     .strictObject({
-      listen: z.string().min(1).max(300).optional(),
-      /** The reason; a bare `true` is none. */
-      nonLoopback: z.string().min(10, 'must say why, in ten characters or more').max(500).optional(),
-      hosts: z.array(z.string().min(1).max(253)).max(16).optional(),
-      metrics: z.enum(['operator', 'open']).optional(),
+      listen: z.string().min(1).max(300).describe('Address and port of the HTTP API.').optional(),
+      nonLoopback: z
+        .string()
+        .min(10, 'must say why, in ten characters or more')
+        .max(500)
+        .describe('Why the API may listen beyond loopback: the reason; a bare `true` is none.')
+        .optional(),
+      hosts: z
+        .array(z.string().min(1).max(253))
+        .max(16)
+        .describe('Further names by which clients call the API; requests to any other name are refused.')
+        .optional(),
+      metrics: z.enum(['operator', 'open']).describe('Who reads `/metrics`: an operator, or on loopback anybody.').optional(),
     })
     .optional(),
   tenants: z
     .record(
       name,
       z.strictObject({
-        placement: placement.optional(),
-        users: z.record(name, z.strictObject({ placement: placement.optional() })).optional(),
+        placement: placement.describe('Of this tenant, over the one of everybody.').optional(),
+        users: z
+          .record(name, z.strictObject({ placement: placement.describe('Of this user, over the one of the tenant.').optional() }))
+          .optional(),
       }),
     )
     .optional(),

@@ -16,6 +16,18 @@ describe('the reference', () => {
     expect(withMetrics(read('README.md'), all.slice(1))).not.toBe(read('README.md'));
   });
 
+  it('explains every key of the configuration and every fixed limit', () => {
+    const unexplained = (text: string) =>
+      ['## Configuration', '## Safety limits'].flatMap((heading) => {
+        const [, rows = ''] = text.split(`${heading}\n`)[1]?.match(/^\| --- .*\n((?:\|.*\n)+)/m) ?? [];
+        expect(rows.split('\n').length, heading).toBeGreaterThan(20);
+        return rows.split('\n').filter((row) => row.endsWith('|  |'));
+      });
+    expect(unexplained(read(REFERENCE_FILE))).toEqual([]);
+    // Control.
+    expect(unexplained(read(REFERENCE_FILE).replace('| The agent program. |', '|  |'))).toHaveLength(1);
+  });
+
   it('names every error class of core with its codes', () => {
     const classes = [...read('core/errors.ts').matchAll(/^export class (\w+) /gm)].map(([, name]) => name);
     expect(errorClasses(read('core/errors.ts')).map(({ name }) => name)).toEqual(classes);

@@ -35,6 +35,9 @@ const SPOKEN_DEFAULT: Readonly<Record<string, string>> = {
   'policy.dir': '`policies/` of the package',
 };
 
+/** Sections of the configuration whose keys are explained where their defaults stand. */
+const IN_LIMITS = { capacity: 'CAPACITY', limits: 'SANDBOX_LIMITS', retention: 'RETENTION' } as const;
+
 /** The tables of everything that has a name, from the code that defines it. */
 export async function renderReference(): Promise<string> {
   return `# Reference
@@ -119,6 +122,7 @@ function commands(program: Command, above: readonly string[] = []): string[][] {
 }
 
 interface JsonSchema {
+  readonly description?: string;
   readonly type?: string;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
@@ -133,12 +137,16 @@ interface JsonSchema {
 function configKeys(): string[][] {
   const { lines } = explainConfig({ env: { HOME: '/nonexistent', XDG_CONFIG_HOME: '/nonexistent' }, cwd: '/nonexistent' });
   const defaults = new Map(lines.map(({ path, value }) => [path, code(String(value))]));
-  const comments = new Map([...keyComments(read('core/limits.ts')), ...keyComments(read('adapters/config/schema.ts'))]);
+  const explained = new Map(
+    Object.entries(IN_LIMITS).flatMap(([section, name]) =>
+      [...keyComments(declaration(read('core/limits.ts'), name))].map(([key, comment]) => [`${section}.${key}`, comment]),
+    ),
+  );
   const row = (path: string, schema: JsonSchema): string[] => [
     code(path),
     valueText(schema),
     SPOKEN_DEFAULT[path] ?? defaults.get(path) ?? '',
-    comments.get(path.split('.').at(-1) ?? '') ?? '',
+    schema.description ?? explained.get(path) ?? '',
   ];
   const walk = (schema: JsonSchema, prefix: string): string[][] =>
     Object.entries(schema.properties ?? {}).flatMap(([key, inner]) => {
