@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { claimedRun, close, open, refOf, saveCheckpoint, settle, T0 } from '../store/scene.ts';
+import { claimedRun, close, event, open, refOf, saveCheckpoint, settle, T0 } from '../store/scene.ts';
 import type { Current } from './store.ts';
 
 const flip = (body: Buffer): Buffer => {
@@ -74,6 +74,16 @@ export function checkpointClauses(current: Current): void {
     world.damageCheckpoint(ref.run, flip);
     expect((await store.checkpoints.latest(ref.run))?.body).toBe('at 4');
     await settle(store, ref, 'completed');
+    expect(await store.checkpoints.latest(ref.run)).toBeUndefined();
+  });
+
+  test('S10 a parked run keeps its checkpoints until it is cancelled', async () => {
+    const { store } = current;
+    const ref = refOf(await claimedRun(store));
+    await saveCheckpoint(store, ref, 0, 'half');
+    await settle(store, ref, 'parked');
+    expect((await store.checkpoints.latest(ref.run))?.body).toBe('half');
+    await store.runs.requestCancel(ref.run, event('run.cancelled', ref.run), T0);
     expect(await store.checkpoints.latest(ref.run)).toBeUndefined();
   });
 }

@@ -15,7 +15,6 @@ import {
   post,
   refOf,
   reply,
-  saveCheckpoint,
   settle,
   T0,
   visible,
@@ -244,17 +243,6 @@ export function retentionClauses(current: Current): void {
     expect(calls).toBeGreaterThan(5);
     expect(await store.approvals.list({ limit: 9 })).toEqual([]);
     for (const { id } of await store.threads.list('acme', 9)) expect(await store.events.read(0, { thread: id }, 9)).toEqual([]);
-  });
-
-  test('a run that has ended leaves no checkpoint', async () => {
-    const { store } = current;
-    const ref = refOf(await claimedRun(store));
-    await saveCheckpoint(store, ref, 0, 'half');
-    expect(await store.checkpoints.latest(ref.run)).toBeDefined();
-    await settle(store, ref, 'parked');
-    expect(await store.checkpoints.latest(ref.run)).toBeDefined();
-    await store.runs.requestCancel(ref.run, event('run.cancelled', ref.run), T0);
-    expect(await store.checkpoints.latest(ref.run)).toBeUndefined();
   });
 
   async function claimedMore(store: Store) {

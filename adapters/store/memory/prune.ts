@@ -1,16 +1,13 @@
 import { PASSING_EVENTS } from '../../../core/events.ts';
-import type { PruneCounts, RetentionStore } from '../../../core/ports/retention-store.ts';
+import type { RetentionStore } from '../../../core/ports/retention-store.ts';
+import { type Counting, LOOKS, nothingPruned, roomLeft } from '../prune-counts.ts';
 import type { Memory, MemoryState } from './state.ts';
-
-type Mutable = { -readonly [Kind in keyof PruneCounts]: number };
-
-const LOOKS = 200;
 
 export function memoryRetention({ state }: Memory): RetentionStore {
   return {
     async prune({ decisionsBeforeMs, threadsBeforeMs }, limit, from = 0) {
-      const counts: Mutable = { decisions: 0, calls: 0, permits: 0, approvals: 0, files: 0, deliveries: 0, events: 0 };
-      const left = () => Math.max(0, limit - Object.values(counts).reduce((sum, count) => sum + count, 0));
+      const counts = nothingPruned();
+      const left = () => roomLeft(counts, limit);
       const over = new Set([...state.runs.values()].filter((run) => isOver(state, run.id)).map(({ id }) => id));
       const old = state.decisions.filter((row) => row.atMs < decisionsBeforeMs && over.has(row.run)).sort((a, b) => a.atMs - b.atMs);
       counts.decisions = remove(state.decisions, old, left());
@@ -48,7 +45,7 @@ function hasClosed(state: MemoryState, thread: string, beforeMs: number): boolea
   return !open && runs.every((run) => isOver(state, run.id) && (run.endedAtMs ?? beforeMs) < beforeMs);
 }
 
-function pruneThread(state: MemoryState, thread: string, counts: Mutable, left: () => number): void {
+function pruneThread(state: MemoryState, thread: string, counts: Counting, left: () => number): void {
   const runs = new Set([...state.runs.values()].filter((run) => run.thread === thread).map(({ id }) => id));
   const ofRuns = <Row extends { readonly run: string }>(rows: readonly Row[]) => rows.filter(({ run }) => runs.has(run));
   counts.calls += remove(state.calls, ofRuns(state.calls), left());

@@ -1,4 +1,5 @@
-import type { PruneBefore, PruneCounts, Pruned, RetentionStore } from '../../../core/ports/retention-store.ts';
+import type { PruneBefore, Pruned, RetentionStore } from '../../../core/ports/retention-store.ts';
+import { type Counting, LOOKS, nothingPruned, roomLeft } from '../prune-counts.ts';
 import { toApproval } from './approval-rows.ts';
 import type { Database, Tx } from './database.ts';
 import type { ApprovalRecord } from './entities.ts';
@@ -57,27 +58,22 @@ const DROP_FILE = 'delete from approval_files where sha256 = ?1 and not exists (
 
 const MARK = 'update threads set pruned = 1 where id = ?';
 
-/** Threads that one transaction looks at: a look is one read of an index. */
-const LOOKS = 200;
-
-type Mutable = { -readonly [Kind in keyof PruneCounts]: number };
-
 export function retentionStore(db: Database): RetentionStore {
   return { prune: (before, limit, from = 0) => db.write((tx) => prune(tx, before, limit, from)) };
 }
 
 async function prune(tx: Tx, { decisionsBeforeMs, threadsBeforeMs }: PruneBefore, limit: number, from: number): Promise<Pruned> {
-  const counts: Mutable = { decisions: 0, calls: 0, permits: 0, approvals: 0, files: 0, deliveries: 0, events: 0 };
-  const left = () => limit - Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const counts = nothingPruned();
+  const left = () => roomLeft(counts, limit);
   counts.decisions = await tx.run(OLD_DECISIONS, [decisionsBeforeMs, left()]);
   counts.events = await tx.run(LOOSE_EVENTS, [threadsBeforeMs, left()]);
-  if (left() <= 0) return { counts, next: from };
+  if (left() === 0) return { counts, next: from };
   const threads = await tx.all<{ id: string; position: number }>(NEXT_THREADS, [from, LOOKS]);
   let done = from;
   for (const { id, position } of threads) {
     if (await hasClosed(tx, id, threadsBeforeMs)) {
       await pruneThread(tx, id, counts, left);
-      if (left() <= 0) return { counts, next: done };
+      if (left() === 0) return { counts, next: done };
       await tx.run(MARK, [id]);
     }
     done = position;
@@ -92,7 +88,7 @@ async function hasClosed(tx: Tx, thread: string, beforeMs: number): Promise<bool
 }
 
 /** As much of a closed thread as there is room for. */
-async function pruneThread(tx: Tx, thread: string, counts: Mutable, left: () => number): Promise<void> {
+async function pruneThread(tx: Tx, thread: string, counts: Counting, left: () => number): Promise<void> {
   counts.calls += await tx.run(CALLS, [thread, left()]);
   counts.permits += await tx.run(PERMITS, [thread, left()]);
   const approvals = (await tx.all<ApprovalRecord>(APPROVALS, [thread, left()])).map(toApproval);
@@ -103,6 +99,6 @@ async function pruneThread(tx: Tx, thread: string, counts: Mutable, left: () => 
       counts.files += await tx.run(DROP_FILE, [sha256]);
     }
   }
-  counts.deliveries += await tx.run(DELIVERIES, [thread, Math.max(0, left())]);
-  counts.events += await tx.run(EVENTS, [thread, Math.max(0, left())]);
+  counts.deliveries += await tx.run(DELIVERIES, [thread, left()]);
+  counts.events += await tx.run(EVENTS, [thread, left()]);
 }
