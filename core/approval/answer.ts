@@ -44,12 +44,7 @@ export async function answerApproval(deps: AnswerDeps, approver: Approver, { app
   const asked = await deps.store.approvals.get(id);
   if (asked === undefined || (approver.tenant !== undefined && approver.tenant !== asked.tenant))
     throw new UsageError('not_found', `No approval ${id}`);
-  const nowMs = deps.clock.now();
-  const input = inputOf(asked, approver, answer, nowMs);
-  const decision = await deps.decide(input);
-  const made = newId('decision', nowMs);
-  const row = { id: made, run: asked.run, kind: 'approval', capability: asked.capability, decision, atMs: nowMs } as const;
-  await deps.store.decisions.add({ ...row, inputDigest: inputDigestOf(input), ...loggedInput(deps, input, []) });
+  const { decision, id: made, nowMs } = await mayAnswer(deps, asked, approver, answer);
   // Nobody is asked whether somebody may answer: anything but a plain yes is a no.
   if (decision.effect !== 'allow') {
     const why = decision.reasons.map(({ message }) => message).join(' ');
@@ -70,6 +65,37 @@ export async function answerApproval(deps: AnswerDeps, approver: Approver, { app
     if (error.code === 'approval_expired') throw new ApprovalError('approval_expired', error.message, { cause: error });
     throw error;
   }
+}
+
+/** Asks policy whether somebody may give an answer, and keeps what it said. */
+export async function mayAnswer(
+  deps: Omit<AnswerDeps, 'store'> & { readonly store: Pick<Store, 'decisions'> },
+  asked: Approval,
+  approver: Approver,
+  answer: Answer['answer'],
+): Promise<{ readonly decision: Decision; readonly id: string; readonly nowMs: number }> {
+  const nowMs = deps.clock.now();
+  const input = inputOf(asked, approver, answer, nowMs);
+  const decision = await deps.decide(input);
+  const id = newId('decision', nowMs);
+  const row = { id, run: asked.run, kind: 'approval', capability: asked.capability, decision, atMs: nowMs } as const;
+  await deps.store.decisions.add({ ...row, inputDigest: inputDigestOf(input), ...loggedInput(deps, input, []) });
+  return { decision, id, nowMs };
+}
+
+/** Whether who approved may do so still: a user who was disabled since, or has another role by now, has not approved. */
+export async function stillApproved(
+  deps: Omit<AnswerDeps, 'store'> & { readonly store: Pick<Store, 'decisions' | 'users'> },
+  approved: Approval,
+): Promise<boolean> {
+  const approver = await approverOf(deps.store, approved);
+  return approver !== undefined && (await mayAnswer(deps, approved, approver, 'approve')).decision.effect === 'allow';
+}
+
+async function approverOf({ users }: Pick<Store, 'users'>, { tenant, answeredBy = '' }: Approval): Promise<Approver | undefined> {
+  if (answeredBy === LOCAL_OPERATOR.user) return LOCAL_OPERATOR;
+  const user = await users.get(tenant, answeredBy);
+  return user === undefined || user.disabled ? undefined : { tenant, user: user.name, roles: user.roles };
 }
 
 function inputOf(asked: Approval, approver: Approver, answer: Answer['answer'], nowMs: number): ApprovalPolicyInput {

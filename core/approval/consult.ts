@@ -4,9 +4,11 @@ import type { CallScope, Reason, ShellExecArgs } from '../capability/types.ts';
 import type { CapacityName } from '../config.ts';
 import { newId } from '../ids.ts';
 import { SAFETY } from '../limits.ts';
+import type { PolicyEngine } from '../policy/types.ts';
 import type { SandboxTools } from '../ports/placement.ts';
 import type { Store } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
+import { stillApproved } from './answer.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type Captured, captureFiles, keptBodies, placeFiles, textOf } from './pinned-files.ts';
 import { referencesOf } from './references.ts';
@@ -14,9 +16,11 @@ import { shownOf } from './shown.ts';
 import { type Approval, type Ceiling, LIVE_STATES, type NewApproval, type ReferencedFile } from './types.ts';
 
 export interface ConsultDeps {
-  readonly store: Pick<Store, 'approvals'>;
+  readonly store: Pick<Store, 'approvals' | 'decisions' | 'users'>;
   readonly clock: Clock;
+  readonly policy: Pick<PolicyEngine, 'decide'>;
   readonly capacity: Readonly<Record<CapacityName, number>>;
+  readonly logInput?: 'digest' | 'redacted';
 }
 
 export interface Question {
@@ -40,7 +44,7 @@ export type Consent =
 
 /**
  * Whether the call that policy asks about has been approved as it is now. An answer to anything else (other arguments, another ceiling,
- * other rules or data, other bytes) is none: the store withdraws it when the new ask is made.
+ * other rules or data, other bytes), or by somebody who may not give it any more, is none: the store withdraws it when the new ask is made.
  * @throws SandboxError, StoreError
  */
 export async function consult(deps: ConsultDeps, question: Question): Promise<Consent> {
@@ -77,6 +81,8 @@ async function approvedAs(deps: ConsultDeps, question: Question, live: Approval)
   const { id, fingerprint } = live;
   const args = question.call.request.args as unknown as ShellExecArgs;
   const argv = live.files.length === 0 ? undefined : await placeFiles(question.tools, args, live.files, bodies, question.signal);
+  // After the sandbox has had its time: what it delays is not held to what was so before.
+  if (!(await stillApproved({ ...deps, decide: async (input) => deps.policy.decide(input) }, live))) return undefined;
   return { kind: 'approved', approval: { id, fingerprint }, argv };
 }
 

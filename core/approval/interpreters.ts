@@ -31,12 +31,14 @@ export function interpreterOf(name: string): Interpreter | undefined {
   return Object.hasOwn(BY_NAME, plain) ? BY_NAME[plain] : undefined;
 }
 
-/** Programs that only start another, and what stands before its name. */
-export const LAUNCHERS: Readonly<Record<string, 'nothing' | 'assignments' | 'duration'>> = Object.assign(Object.create(null), {
-  env: 'assignments',
-  nice: 'nothing',
-  nohup: 'nothing',
-  setsid: 'nothing',
-  time: 'nothing',
-  timeout: 'duration',
+/** Programs that only start another, and what stands before its name; `unclear` where that cannot be told by looking. */
+export const LAUNCHERS: Readonly<Record<string, 'nothing' | 'assignments' | 'duration' | 'unclear'>> = Object.assign(Object.create(null), {
+  ...{ env: 'assignments', timeout: 'duration' },
+  ...{ nice: 'nothing', nohup: 'nothing', setsid: 'nothing', time: 'nothing', busybox: 'nothing', toybox: 'nothing' },
+  ...Object.fromEntries(
+    [
+      ...['chroot', 'chrt', 'doas', 'flock', 'ionice', 'ltrace', 'nsenter', 'parallel', 'prlimit', 'runuser', 'script', 'setarch'],
+      ...['setpriv', 'stdbuf', 'strace', 'su', 'sudo', 'taskset', 'unbuffer', 'unshare', 'valgrind', 'watch', 'xargs'],
+    ].map((name) => [name, 'unclear']),
+  ),
 });

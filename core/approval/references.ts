@@ -43,6 +43,7 @@ function behindLaunchers(argv: readonly string[]): number | Reason {
   for (let at = 0; ; ) {
     const launcher = LAUNCHERS[posix.basename(argv[at] ?? '')];
     if (launcher === undefined || (argv[at]?.includes('/') && !isUnchanging(argv[at] ?? ''))) return at;
+    if (launcher === 'unclear') return unclear(`${argv[at]} starts programs, and which one cannot be told`);
     at += 1;
     const option = argv[at];
     if (option?.startsWith('-')) return unclear(`${argv[at - 1]} has options (${option}), and what it starts cannot be told`);

@@ -63,13 +63,24 @@ const NOTHING_PINNED = 'No file is pinned: what the command reads in the workspa
 const LOADS_CODE =
   /^(LD_.*|DYLD_.*|PATH|HOME|ENV|BASH_ENV|BASH_FUNC_.*|ZDOTDIR|PYTHON.*|NODE_OPTIONS|NODE_PATH|PERL5?(LIB|OPT|DB)|RUBY(OPT|LIB)|LUA_.*|GIT_.*|PAGER|EDITOR|VISUAL|IFS|PS4|PROMPT_COMMAND)$/;
 
+/** A variable that the command sets itself (`env LD_PRELOAD=x.so sh x`). */
+const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)\+?=/;
+
+const loadsCode = (name: string): ShownWarning => ({
+  kind: 'environment_loads_code',
+  message: `The variable ${visible(name)} can change which code runs.`,
+});
+
 function command(page: Page, { argv, cwd = '.', env = {}, stdin, background, ...rest }: ShellExecArgs): void {
   page.words('Command', 'argument', argv);
+  for (const word of argv) {
+    const [, name] = ASSIGNMENT.exec(word) ?? [];
+    if (name !== undefined && LOADS_CODE.test(name)) page.warn(loadsCode(name));
+  }
   page.words('Directory', 'the directory', [cwd]);
   for (const [name, value] of Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))) {
     page.words(`Variable ${visible(name)}`, `the variable ${visible(name)}`, [value]);
-    if (LOADS_CODE.test(name))
-      page.warn({ kind: 'environment_loads_code', message: `The variable ${visible(name)} can change which code runs.` });
+    if (LOADS_CODE.test(name)) page.warn(loadsCode(name));
   }
   if (stdin !== undefined) page.field('input', stdin);
   // Whatever else a command may be asked with is shown too, also what this page knows no words for.

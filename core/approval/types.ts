@@ -41,6 +41,8 @@ export type WarningKind =
   | 'control_character'
   | 'mixed_scripts'
   | 'looks_like_latin'
+  | 'looks_like_sign'
+  | 'drawn_over'
   | 'code_in_argument'
   | 'environment_loads_code'
   | 'cut'

@@ -58,8 +58,9 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   const reservation = deps.reservations.reserve(scope, bound.request.key, wish);
   let handedOver = false;
   try {
-    const verdict = decideCall(deps, scope, bound, { ...factsOf(deps, run), credential: await credentialOf(deps, scope, bound) });
-    const opened = await openAsDecided(deps, run, bound, verdict, meteredOf(wish));
+    const credential = await credentialOf(deps, scope, bound);
+    const decide = () => decideCall(deps, scope, bound, { ...factsOf(deps, run), credential });
+    const opened = await openAsDecided(deps, run, bound, decide, meteredOf(wish));
     if ('reply' in opened) {
       if (opened.reply.effect === 'parked') run.gate = opened.reply.gate;
       if (bound.descriptor.name === 'message.post' || opened.reply.effect === 'parked') deps.onMessage();
@@ -128,12 +129,12 @@ async function openAsDecided(
   deps: CallDeps,
   run: LiveRun,
   bound: BoundCall,
-  verdict: Verdict,
+  decide: () => Verdict,
   reserved: Amounts,
 ): Promise<Awaited<ReturnType<typeof open>>> {
   const { scope } = run;
   const attempt = async () => {
-    const fate = await fateOf(deps, run, bound, verdict, termsFor(deps, bound, verdict), deps.broker.liveSecrets(scope));
+    const { fate, verdict } = await decided(deps, run, bound, decide);
     return open(deps, scope, bound, verdict, fate, reserved, await closingOf(deps, scope, bound, verdict, fate));
   };
   try {
@@ -143,6 +144,20 @@ async function openAsDecided(
     throw error;
   }
 }
+
+/** What becomes of the call. An approved one is held to the rules that run when its files are placed: the sandbox could have taken its time. */
+async function decided(deps: CallDeps, run: LiveRun, bound: BoundCall, decide: () => Verdict): Promise<{ fate: Fate; verdict: Verdict }> {
+  for (let verdict = decide(); ; ) {
+    const fate = await fateOf(deps, run, bound, verdict, termsFor(deps, bound, verdict), deps.broker.liveSecrets(run.scope));
+    if (fate.kind !== 'go' || fate.consent === undefined) return { fate, verdict };
+    const now = decide();
+    if (isSame(now, verdict)) return { fate, verdict };
+    verdict = now;
+  }
+}
+
+const isSame = ({ decision: now }: Verdict, { decision: before }: Verdict): boolean =>
+  now.effect === before.effect && now.digests.rules === before.digests.rules && now.digests.data === before.digests.data;
 
 function termsFor(deps: CallDeps, { descriptor, request }: BoundCall, { decision, credential }: Verdict): Terms {
   const { outputBytes: asked } = (request.args ?? {}) as { outputBytes?: number };

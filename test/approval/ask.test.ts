@@ -3,7 +3,7 @@ import { call, closePermit } from '../../core/capability/call.ts';
 import type { CallReply, CallRequest, CallScope } from '../../core/capability/types.ts';
 import { SandboxError } from '../../core/errors.ts';
 import { sha256Hex } from '../../core/json.ts';
-import type { Decision, PolicyInput } from '../../core/policy/types.ts';
+import type { ApprovalPolicyInput, Decision, PolicyInput } from '../../core/policy/types.ts';
 import type { FileOperation, FileResult, ToolCommand } from '../../core/ports/placement.ts';
 import type { PlacementName } from '../../core/run/types.ts';
 import { type CallWorld, callWorld, commandOutcome, decision } from '../support/call-world.ts';
@@ -14,8 +14,10 @@ const SCRIPT = 'echo deploy\n';
 interface AskWorld extends CallWorld {
   /** Files of the workspace; a test changes them. */
   readonly files: Map<string, string>;
-  /** What policy says from now on. */
+  /** What policy says of calls from now on, */
   policy: (input: PolicyInput) => Decision;
+  /** and of who answers. */
+  approver: (input: ApprovalPolicyInput) => Decision;
   /** Makes the call, as the attempt that holds the run now. */
   ask(request: CallRequest): Promise<CallReply>;
   /** Ends the attempt as parked on what it was told, lets a person answer, and begins the next one. */
@@ -39,12 +41,18 @@ async function askWorld(options: { placement?: PlacementName; secrets?: readonly
       truncated: body.length > operation.maxBytes,
     };
   };
-  const world: CallWorld = await callWorld({ ...options, tools: { file }, decide: (input) => self.policy(input) });
+  const world: CallWorld = await callWorld({
+    ...options,
+    tools: { file },
+    decide: (input) => (input.kind === 'approval' ? self.approver(input as ApprovalPolicyInput) : self.policy(input)),
+  });
+  await world.store.users.add({ tenant: 'default', name: 'boss', roles: ['approver'], nowMs: world.clock.now() });
   let scope: CallScope = world.scope;
   const self: AskWorld = {
     ...world,
     files,
     policy: () => ASK,
+    approver: ({ approver: { roles } }) => decision({ effect: roles.includes('approver') ? 'allow' : 'deny' }),
     ask: (request) => call(world.deps, scope, request),
     async answered(to, parked, note) {
       if (parked.effect !== 'parked') throw new Error(`not parked: ${JSON.stringify(parked)}`);
@@ -245,6 +253,62 @@ describe('what an approval is bound to', () => {
     expect(again).toMatchObject({ effect: 'parked' });
     expect(again).not.toEqual(parked);
     expect(await states(world)).toEqual(['pending', 'withdrawn']);
+    expect(world.commands()).toEqual([]);
+  });
+
+  const bossIs = (disabled: boolean) => async (world: AskWorld) => {
+    await world.store.users.setDisabled({ tenant: 'default', name: 'boss', disabled, nowMs: world.clock.now() });
+  };
+  const policySaysOfBoss = (said: Decision) => async (world: AskWorld) => {
+    world.approver = () => said;
+  };
+  it.each([
+    ['is disabled', bossIs(true)],
+    ['may not approve any more', policySaysOfBoss(decision({ effect: 'deny' }))],
+    ['would have to be asked about', policySaysOfBoss(ASK)],
+  ])('BL-124 who approved %s when the call is to happen: a new ask', async (_, change) => {
+    const world = await askWorld();
+    const parked = await world.ask(shell(['sh', 'deploy.sh']));
+    await world.answered('approved', parked);
+    await change(world);
+    const again = await world.ask(shell(['sh', 'deploy.sh']));
+    expect(again).toMatchObject({ effect: 'parked' });
+    expect(again).not.toEqual(parked);
+    expect(await states(world)).toEqual(['pending', 'withdrawn']);
+    expect(world.commands()).toEqual([]);
+  });
+
+  it('BL-124 who approved may do so still: policy is told their roles of the moment, and its answer is on record', async () => {
+    const world = await askWorld();
+    await world.answered('approved', await world.ask(shell(['git', 'push'])));
+    expect(await world.ask(shell(['git', 'push']))).toMatchObject({ effect: 'done' });
+    const asked = world.asked.filter((input) => input.kind === 'approval');
+    expect(asked).toMatchObject([{ answer: 'approve', approver: { user: 'boss', roles: ['approver'] } }]);
+    const kept = (await world.store.decisions.since(0, 99)).filter(({ kind }) => kind === 'approval');
+    expect(kept).toMatchObject([{ run: world.scope.run, decision: { effect: 'allow' } }]);
+  });
+
+  it.each([
+    [
+      'denies by then',
+      decision({ effect: 'deny', reasons: [{ code: 'program_denied', message: 'no' }] }),
+      { effect: 'denied' },
+      ['withdrawn'],
+    ],
+    ['is another by then', { ...ASK, digests: { rules: 'r2', data: 'd' } }, { effect: 'parked' }, ['pending', 'withdrawn']],
+  ])('BL-124 a sandbox that takes its time with approved files is held to the policy of the end: it %s', async (_, later, reply, ends) => {
+    const world = await askWorld();
+    await world.answered('approved', await world.ask(shell(['sh', 'deploy.sh'])));
+    const { tools } = world.deps.live.find(world.scope.run)?.seat ?? {};
+    const file = tools?.file.bind(tools);
+    Object.assign(tools ?? {}, {
+      async file(...given: Parameters<NonNullable<typeof file>>) {
+        if (given[0].op === 'place') world.policy = () => later;
+        return file?.(...given);
+      },
+    });
+    expect(await world.ask(shell(['sh', 'deploy.sh']))).toMatchObject(reply);
+    expect(await states(world)).toEqual(ends);
     expect(world.commands()).toEqual([]);
   });
 

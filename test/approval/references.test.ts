@@ -25,6 +25,7 @@ describe('the files that a command runs', () => {
     ['nohup setsid ./x', 2, 'x'],
     ['timeout 10 sh deploy.sh', 3, 'deploy.sh'],
     ['time env X=1 timeout 5 ./x', 5, 'x'],
+    ['busybox sh deploy.sh', 2, 'deploy.sh'],
   ])('%s', (line, argument, path) => {
     expect(files(words(line))).toEqual([{ argument, path }]);
   });
@@ -62,6 +63,10 @@ describe('the files that a command runs', () => {
     ['env -i sh x.sh', 'a launcher with options'],
     ['env -S x', 'a launcher that takes words apart'],
     ['timeout -k 1 5 sh x.sh', 'a launcher with options'],
+    ['sudo ./x', 'a launcher whose options nobody has read'],
+    ['/usr/bin/stdbuf -oL sh x.sh', 'the same by its path'],
+    ['nohup flock lock ./x', 'the same behind another'],
+    ['xargs sh x.sh', 'a launcher that adds arguments'],
   ])('cannot be told, so nobody is asked: %s (%s)', (line) => {
     expect(of(words(line))).toMatchObject({ code: 'approval_unclear' });
   });

@@ -68,6 +68,11 @@ describe('what an approver is shown', () => {
     expect(shown.text).toContain(`Pinned: "dep\\u{200b}loy.sh", 1 bytes, sha256 ${'0'.repeat(64)}`);
   });
 
+  it('warns of a variable that loads code, however the command sets it', () => {
+    expect(kinds(page('shell.exec', { argv: ['env', 'LD_PRELOAD=./x.so', 'sh', 'x.sh'] }))).toEqual(['environment_loads_code']);
+    expect(kinds(page('shell.exec', { argv: ['env', 'A=LD_PRELOAD=x', 'LANG=C', 'sh', 'x.sh'] }))).toEqual([]);
+  });
+
   it('shows the beginning of content that is long, and what all of it is', () => {
     const body = `start ${'x'.repeat(20_000)} end`;
     const shown = page('message.post', { body });

@@ -15,6 +15,8 @@ describe('text that an approver reads', () => {
     ['a tag', 'ls\u{e0041}', 'ls\\u{e0041}', 'invisible'],
     ['a variation selector', 'a\ufe0f', 'a\\u{fe0f}', 'invisible'],
     ['a filler', 'a\u3164b', 'a\\u{3164}b', 'invisible'],
+    ['a Braille pattern without a dot', 'a\u2800b', 'a\\u{2800}b', 'invisible'],
+    ['a blank of another notation', 'a\u{1d159}b', 'a\\u{1d159}b', 'invisible'],
     ['an escape sequence', '\u001b[2Jls', '\\u{1b}[2Jls', 'control_character'],
     ['a carriage return', 'rm -rf x\rls      ', 'rm -rf x\\u{d}ls      ', 'control_character'],
     ['a C1 control', '\u009b2J', '\\u{9b}2J', 'control_character'],
@@ -29,16 +31,42 @@ describe('text that an approver reads', () => {
     ['a word that is all Cyrillic and reads as Latin', '\u0441\u043e\u0440\u0443', 'looks_like_latin'],
     ['full-width letters', '\uff43\uff55\uff52\uff4c', 'looks_like_latin'],
     ['mathematical letters', '\u{1d41c}\u{1d42e}\u{1d42b}\u{1d425}', 'looks_like_latin'],
+    ['circled letters', '\u24e1\u24dc', 'looks_like_latin'],
+    ['a Roman numeral', '\u217fkdir', 'looks_like_latin'],
+    ['a raised letter', 's\u1d58do', 'looks_like_latin'],
+    ['a phonetic letter', 'p\u0251ypal', 'looks_like_latin'],
+    ['small capitals', '\ua731\u1d1c\u1d05\u1d0f', 'looks_like_latin'],
+    ['an i without a dot', 'f\u0131le', 'looks_like_latin'],
+    ['Lisu', '\ua4e2\ua4f4\ua4d3\ua4f3', 'looks_like_latin'],
+    ['a Greek question mark', 'ls\u037e', 'looks_like_latin'],
+    ['a dot that leads', 'evil\u2024com', 'looks_like_latin'],
+    ['a division slash', '/home\u2215x', 'looks_like_sign'],
+    ['a full-width slash among ASCII', 'bank.com\uff0f@evil.com', 'looks_like_sign'],
+    ['a full stop of Japanese, which resolvers take for a dot', 'evil\u3002com', 'looks_like_sign'],
+    ['a minus for a hyphen', '\u2212rf', 'looks_like_sign'],
+    ['a dash for a hyphen', '\u2013rf', 'looks_like_sign'],
+    ['a letter for a colon', 'http\ua789//x', 'looks_like_sign'],
+    ['a mark across a letter', 'a\u0338b', 'drawn_over'],
+    ['marks upon marks', 'z\u0351\u036b\u0343\u032a', 'drawn_over'],
   ])('warns of %s', (_, text, kind) => {
     expect(kinds(`run ${text} now`)).toEqual([kind]);
   });
 
-  it.each(['git commit -m "naïve façade"', 'Привет, мир', '東京abcと大阪', 'emoji 🎉', 'α and β', 'tab\tand\nline', 'x_1 = y2'])(
-    'has nothing to say of ordinary text: %s',
-    (text) => {
-      expect(kinds(text)).toEqual([]);
-    },
-  );
+  it.each([
+    'git commit -m "naïve façade"',
+    'Привет, мир',
+    '東京abcと大阪',
+    'emoji 🎉',
+    'α and β',
+    'tab\tand\nline',
+    'x_1 = y2',
+    '修复，完成（好）。',
+    '1914–1918 – x ≤ 2² …',
+    'שָׁלוֹם',
+    'สวัสดีครับ',
+  ])('has nothing to say of ordinary text: %s', (text) => {
+    expect(kinds(text)).toEqual([]);
+  });
 
   it('a space that is none is shown; a common one stays', () => {
     expect(visible('a b\u00a0c\u2003d\u2028e')).toBe('a b\\u{a0}c\\u{2003}d\\u{2028}e');
