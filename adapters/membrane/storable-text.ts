@@ -1,6 +1,6 @@
+import { storableFault } from '../../core/capability/arguments.ts';
 import { MembraneError } from '../../core/errors.ts';
-import { type Json, jsonFault } from '../../core/json.ts';
-import { SAFETY } from '../../core/limits.ts';
+import type { Json } from '../../core/json.ts';
 
 /**
  * Refuses what would go into the event log and cannot: NUL, lone surrogates, endless arrays. Arguments of calls are not judged here but by
@@ -9,6 +9,6 @@ import { SAFETY } from '../../core/limits.ts';
  * @throws MembraneError `malformed`
  */
 export function requireStorableText(value: Json): void {
-  const fault = jsonFault(value, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements });
+  const fault = storableFault(value);
   if (fault !== undefined) throw new MembraneError('malformed', `the body cannot be stored: ${fault}`);
 }

@@ -1,10 +1,10 @@
 import { CallError } from '../errors.ts';
-import { digestOf, type Json, jsonFault } from '../json.ts';
-import { SAFETY } from '../limits.ts';
+import { digestOf, type Json } from '../json.ts';
 import { CONTRACT_VERSION } from '../policy/contracts.ts';
 import type { CallPolicyInput, Decision, PolicyEngine, PolicyInput } from '../policy/types.ts';
 import type { CallCredential } from '../ports/broker.ts';
 import type { Clock } from '../seams/clock.ts';
+import { ILL_FORMED_ARGS, storableFault } from './arguments.ts';
 import { type CapabilityDescriptor, descriptorOf } from './descriptors.ts';
 import { obligationFault } from './floor.ts';
 import type { CallRequest, CallScope } from './types.ts';
@@ -25,12 +25,6 @@ export interface BoundCall {
   readonly argsDigest: string;
 }
 
-/**
- * Stands in a model's reply for arguments of a tool that hold a NUL or half a character. They cannot be stored as they are, and changed ones
- * would be another call: the call is refused instead.
- */
-export const ILL_FORMED_ARGS = 'ill-formed text';
-
 /** @throws CallError `unknown_capability` `invalid_arguments` `caller_not_allowed`; nothing has happened then */
 export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallRequest): BoundCall {
   const descriptor = descriptorOf(request.capability);
@@ -38,7 +32,7 @@ export function bindCall(deps: AuthorizeDeps, scope: CallScope, request: CallReq
     throw new CallError('unknown_capability', `No capability of that name: ${String(request.capability).slice(0, 64)}`);
   const fault =
     (request.args === ILL_FORMED_ARGS ? 'ill_formed_text' : undefined) ??
-    jsonFault(request.args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) ??
+    storableFault(request.args) ??
     deps.argumentFault(descriptor, request.args);
   if (fault !== undefined) throw new CallError('invalid_arguments', `${descriptor.name}: ${fault}`);
   if (!descriptor.callers.includes(scope.caller))

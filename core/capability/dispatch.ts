@@ -1,11 +1,10 @@
 import type { CapacityName } from '../config.ts';
 import { CallError, OutworkError, SandboxError } from '../errors.ts';
-import { type Json, jsonFault } from '../json.ts';
-import { SAFETY } from '../limits.ts';
+import type { Json } from '../json.ts';
 import type { BackgroundOperation, CommandProgress, Seat } from '../ports/placement.ts';
 import type { RecordedOutcome, Store, StoreEffect } from '../ports/store.ts';
 import type { ModelGateway, ModelRequest } from '../seams/model-gateway.ts';
-import { ILL_FORMED_ARGS } from './authorize.ts';
+import { ILL_FORMED_ARGS, storableFault } from './arguments.ts';
 import { type CapabilityDescriptor, fileOperation } from './descriptors.ts';
 import type { Permit } from './permits.ts';
 import { StreamRedactor, scrubJson } from './redact.ts';
@@ -82,12 +81,11 @@ async function generate(deps: DispatchDeps, { args, permit, step, signal, secret
   const request = (secrets.length === 0 ? args : scrubJson(args, secrets)) as unknown as ModelRequest;
   const reply = await deps.model.generate(request, { run: permit.scope.run, step }, signal, (delta) => emit(redactor.push(delta)));
   emit(redactor.flush());
-  const toolCalls = reply.toolCalls.map((call) => (isIllFormed(call.args) ? { ...call, args: ILL_FORMED_ARGS } : call));
+  const toolCalls = reply.toolCalls.map((call) =>
+    storableFault(call.args) === 'ill_formed_text' ? { ...call, args: ILL_FORMED_ARGS } : call,
+  );
   return { ...reply, toolCalls } as unknown as Json;
 }
-
-const isIllFormed = (args: Json): boolean =>
-  jsonFault(args, { maxDepth: SAFETY.membraneDepth, maxElements: SAFETY.policyInputElements }) === 'ill_formed_text';
 
 /** Clamped bounds of a command: what the caller wished, held to the permit's terms and the configured maxima. */
 export function commandBounds(

@@ -2,6 +2,7 @@ import type { Retention } from '../config.ts';
 import type { PruneCounts, RetentionStore } from '../ports/retention-store.ts';
 import type { EventStore } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
+import { pause } from './pause.ts';
 
 export interface PruneDeps {
   readonly store: { readonly retention: RetentionStore; readonly events: Pick<EventStore, 'append'> };
@@ -22,34 +23,26 @@ const PAUSE_MS = 100;
 /** Removes what is kept no longer, pass after pass, in small transactions. A pass that removed something is an event with its counts. */
 export class Pruner implements AsyncDisposable {
   readonly #deps: PruneDeps;
-  #passing: Promise<void> | undefined;
-  #cancel = (): void => {};
-  #started = false;
-  #closed = false;
+  readonly #closing = new AbortController();
+  #working: Promise<void> | undefined;
 
   constructor(deps: PruneDeps) {
     this.#deps = deps;
   }
 
   start(): void {
-    if (this.#started) return;
-    this.#started = true;
-    this.#after(FIRST_MS);
+    this.#working ??= this.#work();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
-    this.#cancel();
-    await this.#passing;
+    this.#closing.abort();
+    await this.#working;
   }
 
-  #after(ms: number): void {
-    if (this.#closed) return;
-    this.#cancel = this.#deps.clock.after(ms, () => {
-      this.#passing = this.#pass()
-        .catch((error) => this.#deps.onError(error, undefined))
-        .finally(() => this.#after(EVERY_MS));
-    });
+  async #work(): Promise<void> {
+    for (let ms = FIRST_MS; await this.#waited(ms); ms = EVERY_MS) {
+      await this.#pass().catch((error) => this.#deps.onError(error, undefined));
+    }
   }
 
   async #pass(): Promise<void> {
@@ -60,14 +53,13 @@ export class Pruner implements AsyncDisposable {
       threadsBeforeMs: nowMs - retention.threadDays * DAY_MS,
     };
     const total = new Map<string, number>();
+    let from: number | undefined;
     try {
-      for (let from: number | undefined; !this.#closed; ) {
+      do {
         const { counts, next } = await store.retention.prune(before, BATCH, from);
         add(total, counts);
-        if (next === undefined) break;
         from = next;
-        await this.#pause();
-      }
+      } while (from !== undefined && (await this.#waited(PAUSE_MS)));
     } finally {
       if ([...total.values()].some((count) => count > 0)) {
         await store.events.append({ type: 'store.pruned', data: Object.fromEntries(total) }, clock.now());
@@ -75,14 +67,11 @@ export class Pruner implements AsyncDisposable {
     }
   }
 
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const stop = this.#deps.clock.after(PAUSE_MS, resolve);
-      this.#cancel = () => {
-        stop();
-        resolve();
-      };
-    });
+  /** @returns false when the kernel closes */
+  async #waited(ms: number): Promise<boolean> {
+    const { signal } = this.#closing;
+    await pause(this.#deps.clock, ms, signal);
+    return !signal.aborted;
   }
 }
 

@@ -1,11 +1,12 @@
 import { StoreError } from '../errors.ts';
 import type { Clock } from '../seams/clock.ts';
+import { pause } from './pause.ts';
 
 /** Pauses between two tries of one write: the first, and the longest after doubling. */
 const FIRST_MS = 100;
 const LONGEST_MS = 2000;
 
-/** The store can write nothing now, a full disk, and may again later. */
+/** The store can write nothing now and may again later: the disk is full, or another process holds the database. */
 export const isStoreFull = (error: unknown): error is StoreError => error instanceof StoreError && error.retryable;
 
 /**
@@ -23,16 +24,4 @@ export async function untilStored<T>(clock: Clock, until: AbortSignal, write: ()
     }
     await pause(clock, pauseMs, until);
   }
-}
-
-function pause(clock: Clock, ms: number, until: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      cancel();
-      until.removeEventListener('abort', end);
-      resolve();
-    };
-    const cancel = clock.after(ms, end);
-    until.addEventListener('abort', end, { once: true });
-  });
 }
