@@ -1,7 +1,6 @@
 import type { Json } from '../json.ts';
 import { CAPACITY, SAFETY } from '../limits.ts';
 import type { FileOperation } from '../ports/placement.ts';
-import type { JsonSchema } from '../seams/validator.ts';
 import { clipText } from './truncate.ts';
 import {
   CAPABILITIES,
@@ -12,6 +11,9 @@ import {
   type ShellBackgroundArgs,
   type ShellExecArgs,
 } from './types.ts';
+
+/** A JSON Schema (2020-12) as plain data. */
+type JsonSchema = { readonly [key: string]: unknown };
 
 /**
  * Everything the kernel knows about one capability, in one place.
