@@ -12,7 +12,7 @@ describe('a build gives the same bytes wherever it happens', () => {
     const dir = await copyOfShipped();
     await rm(join(dir, 'dist'), { recursive: true });
     await buildPolicy(dir);
-    for (const file of ['policy.wasm', 'manifest.json']) {
+    for (const file of ['policy.wasm', 'manifest.json', 'data.json']) {
       expect((await readFile(join(dir, 'dist', file))).equals(await readFile(join(SHIPPED, 'dist', file)))).toBe(true);
     }
   });
