@@ -1,5 +1,5 @@
 import { DEFAULT_LEAK_TERMS, type LeakTerms } from '../leak/scrub.ts';
-import { CAPACITY, SAFETY } from '../limits.ts';
+import { SAFETY } from '../limits.ts';
 import type { CallPolicyInput, Decision, Obligation } from '../policy/types.ts';
 import type { CapabilityDescriptor } from './descriptors.ts';
 import type { EffectClass, Reason } from './types.ts';
@@ -17,22 +17,20 @@ const RANK: Readonly<Record<EffectClass, number>> = { pure: 0, idempotent: 1, on
 /**
  * The floor: redact, output limit, reserve and audit belong to every executing call. Obligations can tighten them, never remove them,
  * and only `shell.exec` without a credential may have its effect class lowered: what a credential is used for cannot be told from argv.
- *
- * @param asked - the caller's own wish for the output limit, clamped to [1 KiB, 1 MiB]
- * @param defaultBytes - the output limit of a caller that wishes none
- * @param credential - what the call would be given of secrets
  */
-export function termsOf(
-  descriptor: CapabilityDescriptor,
-  decision: Decision,
-  asked: number | undefined,
-  permitMs: number,
-  defaultBytes: number = CAPACITY.outputDefaultBytes,
-  credential: CallPolicyInput['credential'] = 'none',
-): Terms {
-  const lowers = descriptor.runsIn === 'command' && credential === 'none';
-  let outputBytes = clampOutput(asked ?? defaultBytes);
-  let reserveWallMs = permitMs;
+export function termsOf(call: {
+  readonly descriptor: CapabilityDescriptor;
+  readonly decision: Decision;
+  /** What the call would be given of secrets. */
+  readonly credential: CallPolicyInput['credential'];
+  /** The caller's own wish, or the default; clamped to [1 KiB, 1 MiB]. */
+  readonly outputBytes: number;
+  readonly wallMs: number;
+}): Terms {
+  const { descriptor, decision } = call;
+  const lowers = descriptor.runsIn === 'command' && call.credential === 'none';
+  let outputBytes = clampOutput(call.outputBytes);
+  let reserveWallMs = call.wallMs;
   let effectClass = descriptor.effectClass;
   for (const obligation of decision.obligations) {
     if (obligation.kind === 'output_limit') outputBytes = Math.max(SAFETY.outputFloorBytes, Math.min(outputBytes, obligation.bytes));

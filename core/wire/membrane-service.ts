@@ -1,4 +1,5 @@
-import { type CallDeps, call, closePermit } from '../capability/call.ts';
+import { type CallDeps, call } from '../capability/call.ts';
+import { closePermit } from '../capability/close-call.ts';
 import { evidenceText } from '../capability/redact.ts';
 import { eventOf } from '../capability/reply.ts';
 import type { CallReply, CallScope } from '../capability/types.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { call, closePermit } from '../../core/capability/call.ts';
+import { call } from '../../core/capability/call.ts';
+import { closePermit } from '../../core/capability/close-call.ts';
 import type { CallRequest } from '../../core/capability/types.ts';
 import { SandboxError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { call, closePermit } from '../../core/capability/call.ts';
+import { call } from '../../core/capability/call.ts';
+import { closePermit } from '../../core/capability/close-call.ts';
 import type { ExitClaim } from '../../core/run/types.ts';
 import { untilStored } from '../../core/run/until-stored.ts';
 import { callWorld, commandOutcome, ManualClock, type WorldOptions } from '../support/call-world.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { call, closePermit } from '../../core/capability/call.ts';
+import { call } from '../../core/capability/call.ts';
+import { closePermit } from '../../core/capability/close-call.ts';
 import type { CommandOutcome } from '../../core/capability/types.ts';
 import type { Json } from '../../core/json.ts';
 import type { Obligation } from '../../core/policy/types.ts';
