@@ -266,8 +266,9 @@ except OSError: print('closed True')
     expect(commandsOf(await world.turn('install'))).toMatchObject([{ exitCode: 0, stderr: '' }]);
     const tools = Object.keys(places).map((name) => [`${name}-tool`]);
     const look = ['sh', '-c', `${cache}; do ls "$c/kept"; done; grep -c "^[^ ]* $HOME/" /proc/self/mounts; pwd`];
-    await world.switchScenario(scenario('use', [...tools, look]));
-    const outcomes = commandsOf(await world.turn('use'));
+    // A kernel that starts makes new sandboxes, whatever the placement.
+    await using next = await world.reopen({ scenario: scenario('use', [...tools, look]) });
+    const outcomes = commandsOf(await next.turn('use'));
     expect(outcomes.slice(0, -1).map(({ stdout }) => stdout)).toEqual(Object.keys(places).map((name) => `${name} kept\n`));
     // Each cache has what was put there, and nothing is mounted below HOME, which is not below the workspace.
     const home = '/home/agent';
