@@ -41,5 +41,8 @@ export function inputFault(input: unknown): string | undefined {
   return visit(input, 0);
 }
 
+/** The same of the text that rules would read. */
+export const textFault = (text: string): string | undefined => (Buffer.byteLength(text) > SAFETY.policyInputBytes ? TOO_LARGE : undefined);
+
 const TOO_LARGE = `the input is larger than ${SAFETY.policyInputBytes} bytes`;
 const TOO_MANY = `a list or an object has more than ${SAFETY.policyInputElements} elements`;

@@ -30,7 +30,7 @@ export interface Bundle {
  * Reads a bundle root: `dist/policy.wasm`, `dist/manifest.json`, the rules it was built from, `data/`, `schemas/` and `cases/`. With
  * `siteDir`, `dist/` is there and was built from both.
  *
- * @throws PolicyError `policy_stale` when rules, module and manifest do not belong together; `policy_malformed` for anything unreadable or
+ * @throws PolicyError `policy_stale` when rules, module and manifest do not belong together, or nothing was built; `policy_malformed` for anything unreadable or
  *   anything that does not belong there
  * @param cache - kept by whoever reads the same root again and again
  */
@@ -100,7 +100,11 @@ async function statRows(root: string, folders: readonly string[], optional = fal
 }
 
 async function readManifest(dist: string): Promise<Manifest> {
-  const value: Partial<Manifest> | null = JSON.parse(await readFile(join(dist, 'manifest.json'), 'utf8'));
+  const text = await readFile(join(dist, 'manifest.json'), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw stale(`No compiled rules are in ${dist}: nothing was built there yet.`);
+    throw error;
+  });
+  const value: Partial<Manifest> | null = JSON.parse(text);
   const whole =
     value?.schema === 1 &&
     typeof value.sources === 'string' &&

@@ -18,6 +18,9 @@ export type EngineDenial =
 
 export const denial = (code: EngineDenial, message: string): Verdict => ({ effect: 'deny', reasons: [{ code, message }], obligations: [] });
 
+/** @param fault - why the question may not be shown to policy */
+export const notAsked = (fault: string): Verdict => denial('input_out_of_bounds', `Policy was not asked: ${fault}.`);
+
 /**
  * Reads the result set of an evaluation: exactly one document of the exact form `{effect, reasons, obligations}`. Everything else is a
  * deny. What comes back does not depend on the order in which the engine listed reasons and obligations.

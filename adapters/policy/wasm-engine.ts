@@ -7,7 +7,7 @@ import type { KnownSnapshot, PolicyChange, PolicyControl } from '../../core/poli
 import type { Decision, PolicyEngine, PolicyInput, PolicyStatus } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
-import { inputFault } from './bounds.ts';
+import { inputFault, textFault } from './bounds.ts';
 import { type Bundle, loadBundle } from './bundle.ts';
 import { DiskWatch } from './disk-watch.ts';
 import { FileCache } from './file-cache.ts';
@@ -25,7 +25,7 @@ import { toRegoInput } from './marshal.ts';
 import { verifyRelease } from './release.ts';
 import { ServingSnapshot } from './serving-snapshot.ts';
 import { type Accepted, PolicySnapshots } from './snapshots.ts';
-import { denial, type Verdict } from './verdict.ts';
+import { denial, notAsked, type Verdict } from './verdict.ts';
 
 export interface PolicyEngineOptions {
   /** Bundle root: holds `outwork/`, `data/`, `schemas/`, `cases/` and `dist/`. */
@@ -183,11 +183,10 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   #verdict(serving: ServingSnapshot | undefined, input: PolicyInput): Verdict {
     try {
       const fault = inputFault(input);
-      if (fault !== undefined) return denial('input_out_of_bounds', `Policy was not asked: ${fault}.`);
+      if (fault !== undefined) return notAsked(fault);
       const text = JSON.stringify(toRegoInput(input));
-      if (Buffer.byteLength(text) > SAFETY.policyInputBytes) {
-        return denial('input_out_of_bounds', `Policy was not asked: the input is larger than ${SAFETY.policyInputBytes} bytes.`);
-      }
+      const tooLarge = textFault(text);
+      if (tooLarge !== undefined) return notAsked(tooLarge);
       return serving?.ask(text) ?? denial('policy_not_ready', 'Policy is being loaded; ask again.');
     } catch (error) {
       return denial('policy_malformed', `Policy could not be asked: ${(error as Error).message}`);

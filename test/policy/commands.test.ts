@@ -1,4 +1,4 @@
-import { cp, readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { buildPolicy } from '../../adapters/policy/build.ts';
@@ -143,6 +143,44 @@ describe('outwork policy explain', () => {
     expect((await commands.json('policy', 'explain', `dec_${'0'.repeat(26)}`, '--input', 'x.json')).code).toBe(2);
     await writeFile(join(commands.dir, 'x.json'), '[]');
     expect((await commands.json('policy', 'explain', '--input', 'x.json')).code).toBe(2);
+  });
+
+  const explained = async (question: string) => {
+    await writeFile(join(commands.dir, 'x.json'), question);
+    const { code, document } = await commands.json('policy', 'explain', '--input', 'x.json');
+    return { code, ...(document as { effect: string; reasons: { code: string }[]; strays: string[]; error: { code: string } }) };
+  };
+  const shell = (more: string) => `{"kind": "call", "capability": "shell.exec", "caller": "executor", "args": {"argv": ["make"]}, ${more}}`;
+
+  test('BL-129 a question that the kernel would put to no rule is answered as the kernel would', async () => {
+    const big = `"argsDigest": "${'x'.repeat(70_000)}"`;
+    for (const odd of ['"calls_used": 1e400', '"calls_used": 9007199254740993', '"args_digest": "\\ud800"', big]) {
+      expect(await explained(shell(odd)), odd.slice(0, 40)).toMatchObject({
+        ...{ code: 0, effect: 'deny', reasons: [{ code: 'input_out_of_bounds' }] },
+      });
+    }
+    expect(await explained(shell('"calls_used": 1'))).toMatchObject({ effect: 'allow', strays: [] });
+  });
+
+  test('a field that is none is told, with what a field does not admit; one that is left out is not', async () => {
+    const { code, strays } = await explained(shell('"scope": {"usr": "ada"}, "effectClass": "once", "calls_used": "1"'));
+    expect(code).toBe(0);
+    expect(strays).toEqual(
+      ['/scope/usr is no field of the kind call', '/effectClass is no field of the kind call', '/calls_used must be integer'].sort(
+        (a, b) => strays.indexOf(a) - strays.indexOf(b),
+      ),
+    );
+    expect(await explained('{"kind": "calls"}')).toMatchObject({ code: 2, error: { code: 'invalid_argument' } });
+    expect(await explained('{}')).toMatchObject({ code: 2, error: { code: 'invalid_argument' } });
+  });
+
+  test('rules that were never built: the hint says how', async () => {
+    await rm(join(commands.dir, 'policies', 'dist'), { recursive: true });
+    for (const command of [['test'], ['apply'], ['explain', '--input', 'x.json']]) {
+      await writeFile(join(commands.dir, 'x.json'), shell('"calls_used": 1'));
+      const { code, document } = await commands.json('policy', ...command);
+      expect([code, document], command[0]).toMatchObject([4, { error: { code: 'policy_stale', hint: 'outwork policy build' } }]);
+    }
   });
 });
 

@@ -165,17 +165,20 @@ describe('rules, module and manifest belong together', () => {
     await expect(startEngine(dir)).rejects.toMatchObject({ code: 'policy_stale' });
   });
 
+  test('nothing that was built is told apart from what is broken: the hint says how to build', async () => {
+    const dir = await copyOfShipped();
+    await rm(join(dir, 'dist', 'manifest.json'));
+    await expect(startEngine(dir)).rejects.toMatchObject({ code: 'policy_stale', hint: 'outwork policy build' });
+  });
+
   test.each([
-    ['no manifest', undefined],
     ['no JSON', '{'],
     ['another schema', '{"schema":2}'],
     ['null', 'null'],
     ['no entrypoint', '{"schema":1,"sources":"","wasm":"","entrypoints":["outwork/other"]}'],
   ])('a bad manifest is refused: %s', async (_, text) => {
     const dir = await copyOfShipped();
-    const path = join(dir, 'dist', 'manifest.json');
-    if (text === undefined) await rm(path);
-    else await writeFile(path, text);
+    await writeFile(join(dir, 'dist', 'manifest.json'), text);
     await expect(startEngine(dir)).rejects.toMatchObject({ code: 'policy_malformed' });
   });
 

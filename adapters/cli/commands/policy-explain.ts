@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { PrerequisiteError, UsageError } from '../../../core/errors.ts';
 import { SAFETY } from '../../../core/limits.ts';
@@ -6,6 +5,7 @@ import { systemClock } from '../../../core/seams/clock.ts';
 import { loadBundle } from '../../policy/bundle.ts';
 import { type RuleTrace, traceRules } from '../../policy/explain.ts';
 import { toRegoInput } from '../../policy/marshal.ts';
+import { boundsDenial, type Question, readQuestion } from '../../policy/question.ts';
 import { ServingSnapshot } from '../../policy/serving-snapshot.ts';
 import type { RuleNote } from '../../policy/sources.ts';
 import type { Verdict } from '../../policy/verdict.ts';
@@ -22,6 +22,8 @@ interface Subject {
   /** As rules see it; undefined when only its digest was kept. */
   readonly input: Readonly<Record<string, unknown>> | undefined;
   readonly rules: string;
+  /** What of a question of one's own no kernel would ask. */
+  readonly strays?: readonly string[];
 }
 
 /**
@@ -36,8 +38,9 @@ export async function policyExplain(
 ): Promise<number> {
   if ((decision === undefined) === (file === undefined)) throw new UsageError('usage', 'name a decision, or a file with --input');
   const place = placeOf(context);
+  const question = file === undefined ? undefined : await readQuestion(resolve(context.io.cwd, file));
   const bundle = await loadBundle(place.dir, place.siteDir);
-  const subject = file === undefined ? await recorded(context, decision ?? '') : await asked(resolve(context.io.cwd, file), bundle);
+  const subject = question === undefined ? await recorded(context, decision ?? '') : await asked(question, bundle);
   const notes = new Map(bundle.manifest.rules.map((note) => [note.code, note]));
   const reasons = subject.verdict.reasons.map((reason) => ({ ...reason, note: notes.get(reason.code) ?? null }));
   const { traces, why } = subject.input === undefined ? NO_INPUT : await trace(place, subject.input);
@@ -51,10 +54,12 @@ export async function policyExplain(
       input: subject.input ?? null,
       rules: traces ?? null,
       note: why ?? null,
+      ...(subject.strays === undefined ? {} : { strays: subject.strays }),
     });
     return EXIT.good;
   }
   print(context.out, subject, reasons, bundle.digests.rules);
+  for (const stray of subject.strays ?? []) context.out.note(`No kernel asks this so: ${stray}`);
   if (traces !== undefined) printTraces(context.out, traces);
   if (why !== undefined) context.out.note(why);
   return EXIT.good;
@@ -73,26 +78,17 @@ async function recorded(context: CommandContext, id: string): Promise<Subject> {
   };
 }
 
-async function asked(file: string, bundle: Awaited<ReturnType<typeof loadBundle>>): Promise<Subject> {
-  const input = await readQuestion(file);
+async function asked({ file, input, strays }: Question, bundle: Awaited<ReturnType<typeof loadBundle>>): Promise<Subject> {
+  const about = { title: file, input, rules: bundle.digests.rules, strays };
+  const outOfBounds = boundsDenial(input);
+  if (outOfBounds !== undefined) return { ...about, verdict: outOfBounds };
   const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
   const serving = await ServingSnapshot.start(bundle, { clock: systemClock, retryMs: 1000, deadlineMs, memoryBytes });
   try {
-    const verdict = serving.ask(JSON.stringify(input));
-    return { title: file, verdict, input, rules: bundle.digests.rules };
+    return { ...about, verdict: serving.ask(JSON.stringify(input)) };
   } finally {
     await serving.close();
   }
-}
-
-async function readQuestion(file: string): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
-  } catch (cause) {
-    throw new UsageError('invalid_argument', `${file} cannot be read as JSON: ${(cause as Error).message}`, { cause });
-  }
-  throw new UsageError('invalid_argument', `${file} is not a JSON object`);
 }
 
 async function trace(place: Parameters<typeof traceRules>[0], input: Readonly<Record<string, unknown>>) {
