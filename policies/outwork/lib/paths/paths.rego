@@ -9,7 +9,8 @@ package outwork.lib.paths
 # title: A path that can be read in one way only
 # description: |
 #   It starts with `/` and has no dot segments (with path parameters neither), empty segments, characters other than visible ASCII, backslashes,
-#   backticks, `?`, `#`, and no escape that is malformed or stands for a slash, backslash, per cent, control or unreserved character.
+#   backticks, `?`, `#`, and no escape that is malformed, begins no character of UTF-8 (`%C0%AF` is a slash to some), or stands for a slash,
+#   backslash, per cent, control or unreserved character.
 clean(path) if {
 	startswith(path, "/")
 	trim_left(path, `abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~%!"$&'()*+,:;<=>@[]^{|}`) == ""
@@ -21,7 +22,7 @@ clean(path) if {
 # A cheap look first: an expression costs as much as all else together, and most paths have neither.
 _dot_segment(path) if {
 	contains(path, "/.")
-	regex.match(`/\.\.?(;[^/]*)?(/|$)`, path)
+	regex.match(`/\.\.?((;|%3[Bb])[^/]*)?(/|$)`, path)
 }
 
 _unclear_escape(path) if {
@@ -32,6 +33,11 @@ _unclear_escape(path) if {
 _unclear_escape(path) if {
 	contains(path, "%")
 	regex.match(`(?i)%([01][0-9a-f]|2[5def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef])`, path)
+}
+
+_unclear_escape(path) if {
+	contains(path, "%")
+	regex.match(`(?i)%(c[01]|f[5-9a-f]|e0%[89]|f0%8)`, path)
 }
 
 # METADATA

@@ -3,7 +3,7 @@ package outwork.lib.paths_test
 import data.outwork.lib.paths
 
 test_success_clean[path] if {
-	some path in ["/", "/a", "/a/", "/a.b/.c/..d", "/repos/o/r", "/a%20b", "/caf%C3%A9", "/a;v=1/b", "/%3A", `/!"$&'()*+,:<=>@[]^{|}~`, "/...", "/a/.b;c"]
+	some path in ["/", "/a", "/a/", "/a.b/.c/..d", "/repos/o/r", "/a%20b", "/caf%C3%A9", "/a;v=1/b", "/%3A", "/a%3bx", "/a..%3bx", "/%E0%A4%85", "/%F0%9F%99%82", `/!"$&'()*+,:<=>@[]^{|}~`, "/...", "/a/.b;c"]
 	paths.clean(path)
 }
 
@@ -14,6 +14,7 @@ test_fail_clean[path] if {
 		"//api//x", `/a\..\b`, "/.", "/..", "/a/.", "/./a", "/.;/a", "/a%5cb", "/a%5Fb", "/a%", "/a%2", "/a%zz", "/a%00", "/a b", "/a?b",
 		"/a#b", "/a%7Eb", "/a%41", "/a\n", "/%2F", "/%30", "/%5A", "/%7f", "/%2dx",
 		"/é", "/a`b", "/a%zz%20", "/a/..;", "/;/../a",
+		"/a/..%3bx", "/a/..%3B/b", "/a%C0%AFb", "/a%c1%9cb", "/a%E0%80%AF", "/a%f0%80%80%af", "/a%FF", "/a%f5%80%80%80",
 	]
 	not paths.clean(path)
 }
