@@ -4,9 +4,9 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeF
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LAUNCHER } from '../support/launcher.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const LAUNCHER = join(ROOT, 'adapters', 'cli', 'launcher.js');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
 let dir: string;

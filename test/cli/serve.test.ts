@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { OPERATOR_SOCKET } from '../../adapters/api/operator-methods.ts';
 import { notifyManager } from '../../adapters/cli/service-manager.ts';
+import { type RunningOutwork, startOutwork } from '../support/launcher.ts';
 import { CliWorld } from './cli-world.ts';
-
-const MAIN = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
 
 let dir: string;
 const started: ChildProcess[] = [];
@@ -20,60 +18,20 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-interface Running {
-  readonly child: ChildProcess;
-  readonly exit: Promise<number | null>;
-  readonly stderr: () => string;
-  /** Resolves with the first match in what it printed. */
-  prints(pattern: RegExp): Promise<RegExpExecArray>;
-}
-
-function start(args: readonly string[], env: Record<string, string> = {}): Running {
-  const child = spawn(process.execPath, [MAIN, '--state', join(dir, 's'), ...args], {
-    cwd: dir,
-    env: { PATH: process.env.PATH ?? '', HOME: dir, ...env },
-  });
-  started.push(child);
-  const text = { stdout: '', stderr: '' };
-  const waiting = new Set<() => void>();
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (chunk: string) => {
-      text[name] += chunk;
-      for (const check of waiting) check();
-    });
-  }
-  const exit = once(child, 'close').then(([code]) => code as number | null);
-  return {
-    child,
-    exit,
-    stderr: () => text.stderr,
-    prints: (pattern) =>
-      new Promise((resolve, reject) => {
-        const check = () => {
-          const found = pattern.exec(`${text.stdout}\n${text.stderr}`);
-          if (found === null) return;
-          waiting.delete(check);
-          resolve(found);
-        };
-        waiting.add(check);
-        check();
-        void exit.then(() => reject(new Error(`ended without ${pattern}: ${text.stderr}`)));
-      }),
-  };
+function start(...args: string[]): RunningOutwork {
+  const running = startOutwork(dir, ['--state', join(dir, 's'), ...args]);
+  started.push(running.child);
+  return running;
 }
 
 const run = async (...args: string[]) => {
-  const command = start([...args, '--json']);
-  let text = '';
-  command.child.stdout?.on('data', (chunk: string) => {
-    text += chunk;
-  });
+  const command = start(...args, '--json');
   const code = await command.exit;
-  return { code, document: JSON.parse(text) };
+  return { code, document: JSON.parse(command.text.stdout) };
 };
 
 it('serves API and operator socket, logs as JSON, refuses a second one by the first one’s pid, and ends well on SIGTERM', async () => {
-  const server = start(['serve', '--listen', '127.0.0.1:0']);
+  const server = start('serve', '--listen', '127.0.0.1:0');
   const [, url = ''] = await server.prints(/listening on (http:\S+)/);
   expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ ok: true });
   expect(statSync(join(dir, 's', OPERATOR_SOCKET)).mode & 0o777).toBe(0o600);
@@ -94,15 +52,14 @@ it('serves API and operator socket, logs as JSON, refuses a second one by the fi
 
   server.child.kill('SIGTERM');
   expect(await server.exit).toBe(0);
-  const lines = server
-    .stderr()
+  const lines = server.text.stderr
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as { level: string; msg: string; event?: string });
   expect(lines.map(({ msg }) => msg)).toEqual(
     expect.arrayContaining(['serving', 'user.added', 'user.tokens_revoked', 'user.disabled', 'stopped']),
   );
-  expect(server.stderr()).not.toContain(token);
+  expect(server.text.stderr).not.toContain(token);
   expect(statSync(join(dir, 's', OPERATOR_SOCKET), { throwIfNoEntry: false })).toBeUndefined();
   // What it held is free: the next command opens it alone.
   expect((await run('user', 'ls')).document).toHaveLength(1);
@@ -110,7 +67,7 @@ it('serves API and operator socket, logs as JSON, refuses a second one by the fi
 
 it('with --json says where it listens as a document, and log.level is obeyed', async () => {
   writeFileSync(join(dir, 'outwork.yaml'), 'log: {level: silent}\napi: {metrics: open, listen: "127.0.0.1:0"}\n');
-  const server = start(['serve', '--json']);
+  const server = start('serve', '--json');
   const [text] = await server.prints(/\{"listening".*\}/);
   const { listening, pid, socket } = JSON.parse(text) as { listening: string; pid: number; socket: string };
   expect([pid, socket]).toEqual([server.child.pid, join(dir, 's', OPERATOR_SOCKET)]);
@@ -119,7 +76,7 @@ it('with --json says where it listens as a document, and log.level is obeyed', a
   expect(metrics).toMatch(/^outwork_sandboxes\{state="busy"\} 0$/m);
   server.child.kill('SIGINT');
   expect(await server.exit).toBe(0);
-  expect(server.stderr()).toBe('');
+  expect(server.text.stderr).toBe('');
 });
 
 it('a second signal leaves at once', async () => {

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LAUNCHER, within } from '../support/launcher.ts';
 import { kernelUsers } from '../support/sandbox-client.ts';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
 
 let dir: string;
 beforeEach(() => {
@@ -16,9 +15,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const options = () =>
   ({
-    cwd: dir,
-    env: { PATH: process.env.PATH ?? '', HOME: dir, XDG_STATE_HOME: join(dir, 's') },
-    encoding: 'utf8',
+    ...within(dir, { XDG_STATE_HOME: join(dir, 's') }),
     // A command that hangs fails its test by its exit code instead of holding the suite.
     timeout: 60_000,
   }) as const;
@@ -118,14 +115,14 @@ describe('standard output that takes nothing', () => {
 });
 
 describe('too few open files', () => {
-  const within = (files: number, ...args: string[]) =>
+  const withFiles = (files: number, ...args: string[]) =>
     spawnSync('sh', ['-c', `ulimit -n ${files} && exec "$0" "$@"`, process.execPath, LAUNCHER, '--json', ...args], options());
 
   it.each([[['user', 'ls']], [['run', '--user', 'ann', 'hi']], [['serve', '--listen', '127.0.0.1:0']]])(
     '%j names the limit and the cure',
     (args) => {
       for (const files of [30, 40]) {
-        expect(errorOf(within(files, ...args))).toMatchObject({
+        expect(errorOf(withFiles(files, ...args))).toMatchObject({
           ...{ status: 3, code: 'open_files_exhausted', message: expect.stringContaining(`${files} files`) },
           hint: expect.stringContaining('ulimit -n'),
         });
@@ -134,8 +131,8 @@ describe('too few open files', () => {
   );
 
   it('doctor fails, and is good with enough', () => {
-    expect(checkOf(within(128, 'doctor'), 'open-files')).toMatchObject({ ok: false, fix: expect.stringContaining('ulimit') });
-    expect(checkOf(within(1024, 'doctor'), 'open-files')).toMatchObject({ ok: true });
+    expect(checkOf(withFiles(128, 'doctor'), 'open-files')).toMatchObject({ ok: false, fix: expect.stringContaining('ulimit') });
+    expect(checkOf(withFiles(1024, 'doctor'), 'open-files')).toMatchObject({ ok: true });
   });
 });
 

@@ -1,13 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Run } from '../../core/run/types.ts';
+import { runOutwork, startOutwork } from '../support/launcher.ts';
 import { processesBelow, survivors } from '../support/sandbox-processes.ts';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
 
 let dir: string;
 beforeEach(() => {
@@ -16,22 +13,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const options = () => ({ cwd: dir, env: { PATH: process.env.PATH ?? '', HOME: dir, XDG_STATE_HOME: join(dir, 's') } });
-const outwork = (...args: string[]) => spawnSync(process.execPath, [LAUNCHER, ...args], { ...options(), encoding: 'utf8' });
+const env = () => ({ XDG_STATE_HOME: join(dir, 's') });
+const outwork = (...args: string[]) => runOutwork(dir, args, env());
 const rows = (...args: string[]) => JSON.parse(outwork(...args, '--json').stdout) as Run[];
 
 /** `run` in the middle of a command that sleeps. */
 async function startSleeping(...more: string[]) {
-  const child = spawn(process.execPath, [LAUNCHER, 'run', '--user', 'ann', '--scenario', 'kill-once', 'go', ...more], options());
-  let text = '';
-  const { promise, resolve } = Promise.withResolvers<void>();
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk;
-    if (/call\.dispatched capability=shell\.exec/.test(text)) resolve();
-  });
-  const exit = once(child, 'exit');
-  await Promise.race([promise, exit.then(() => Promise.reject(new Error(text)))]);
-  return { child, exit, stderr: () => text };
+  const running = startOutwork(dir, ['run', '--user', 'ann', '--scenario', 'kill-once', 'go', ...more], env());
+  await running.prints(/call\.dispatched capability=shell\.exec/);
+  return running;
 }
 
 describe.each(['host-loop-shell', 'disposable-per-run', 'persistent-per-user'])('run under %s', (placement) => {
@@ -40,21 +30,21 @@ describe.each(['host-loop-shell', 'disposable-per-run', 'persistent-per-user'])(
   });
 
   it('Ctrl-C in the middle of a command cancels the run, exits 130 and leaves no process behind', async () => {
-    const { child, exit, stderr } = await startSleeping('--placement', placement);
+    const { child, exit, text } = await startSleeping('--placement', placement);
     const started = await processesBelow(child.pid ?? 0);
     expect(started.length).toBeGreaterThan(2);
     child.kill('SIGINT');
-    expect(await exit, stderr()).toEqual([130, null]);
+    expect(await exit, text.stderr).toBe(130);
     expect(await survivors(started)).toEqual([]);
     expect(rows('runs', 'ls').map(({ state }) => state)).toEqual(['cancelled']);
   });
 
   it('another terminal sees the run in its middle and cancels it', async () => {
-    const { exit, stderr } = await startSleeping('--placement', placement);
+    const { exit, text } = await startSleeping('--placement', placement);
     const [run] = rows('runs', 'ls', '--in', 'running');
     expect(outwork('runs', 'show', run?.id ?? '').stdout).toMatch(/shell\.exec +dispatched +once/);
     expect(outwork('runs', 'cancel', run?.id ?? '').status).toBe(0);
-    expect(await exit, stderr()).toEqual([1, null]);
+    expect(await exit, text.stderr).toBe(1);
     expect(rows('runs', 'ls').map(({ state }) => state)).toEqual(['cancelled']);
   });
 });

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +7,7 @@ import type { CompiledConfig } from '../../core/config.ts';
 import type { RunView } from '../../core/kernel.ts';
 import { PLACEMENTS, type PlacementName } from '../../core/run/types.ts';
 import { commandsOf, scenario } from '../support/e2e.ts';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
+import { runOutwork } from '../support/launcher.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -20,8 +18,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 function outwork(args: readonly string[], more: { readonly config?: object; readonly env?: Record<string, string> } = {}) {
   // JSON is YAML.
   if (more.config !== undefined) writeFileSync(join(dir, 'outwork.yaml'), JSON.stringify(more.config));
-  const env = { PATH: process.env.PATH ?? '', HOME: dir, ...more.env };
-  return spawnSync(process.execPath, [LAUNCHER, ...args], { cwd: dir, env, encoding: 'utf8' });
+  return runOutwork(dir, args, more.env);
 }
 const run = (placement: PlacementName) => ['run', '--user', 'ann', '--placement', placement, 'go'];
 const codeOf = (stdout: string): unknown => (JSON.parse(stdout) as { error?: { code: string } }).error?.code;

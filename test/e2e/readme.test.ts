@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigLine } from '../../adapters/config.ts';
 import type { Run } from '../../core/run/types.ts';
+import { LAUNCHER } from '../support/launcher.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const LAUNCHER = join(ROOT, 'adapters', 'cli', 'launcher.js');
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
 
 let dir: string;

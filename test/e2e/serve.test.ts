@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { KernelEvent } from '../../core/events.ts';
 import type { RunView } from '../../core/kernel.ts';
 import type { Run } from '../../core/run/types.ts';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
+import { startOutwork } from '../support/launcher.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -16,17 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-function outwork(...args: string[]) {
-  const env = { PATH: process.env.PATH ?? '', HOME: dir };
-  const child = spawn(process.execPath, [LAUNCHER, '--state', join(dir, 's'), ...args], { cwd: dir, env });
-  const text = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (chunk: string) => {
-      text[name] += chunk;
-    });
-  }
-  return { child, text, exit: once(child, 'close').then(([code]) => code as number | null) };
-}
+const outwork = (...args: string[]) => startOutwork(dir, ['--state', join(dir, 's'), ...args]);
 
 async function json<T>(...args: string[]): Promise<T> {
   const { text, exit } = outwork(...args, '--json');
@@ -38,8 +25,7 @@ async function json<T>(...args: string[]): Promise<T> {
 async function serve(scenario: string) {
   writeFileSync(join(dir, 'outwork.yaml'), `model: {scenario: ${scenario}}\napi: {listen: "127.0.0.1:0"}\n`);
   const server = outwork('serve');
-  while (!server.text.stdout.includes('\n')) await once(server.child.stdout, 'data');
-  const url = server.text.stdout.replace(/^listening on /, '').trim();
+  const [, url = ''] = await server.prints(/^listening on (\S+)$/m);
   const { token } = await json<{ token: string }>('user', 'token', 'ann');
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = async (body: string) => {

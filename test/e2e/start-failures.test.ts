@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunView } from '../../core/kernel.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
+import { LAUNCHER, runOutwork, within } from '../support/launcher.ts';
 
 let dir: string;
 let server: ChildProcess | undefined;
@@ -22,16 +21,14 @@ afterEach(async () => {
 });
 
 const state = () => join(dir, 's');
-const env = () => ({ PATH: process.env.PATH ?? '', HOME: dir });
-const outwork = (...args: string[]) =>
-  spawnSync(process.execPath, [LAUNCHER, '--state', state(), ...args], { cwd: dir, env: env(), encoding: 'utf8' });
+const outwork = (...args: string[]) => runOutwork(dir, ['--state', state(), ...args]);
 const run = (placement: string) => outwork('run', '--user', 'ann', '--placement', placement, 'go');
 
 /** A kernel that sees this machine's files through mounts of its own, so that a test can take a program away from it alone. */
 async function serve(): Promise<void> {
   writeFileSync(join(dir, 'outwork.yaml'), 'api: {listen: "127.0.0.1:0"}\n');
   const command = [process.execPath, LAUNCHER, '--state', state(), 'serve'];
-  server = spawn('unshare', ['--mount', '--propagation', 'private', ...command], { cwd: dir, env: env() });
+  server = spawn('unshare', ['--mount', '--propagation', 'private', ...command], within(dir));
   server.stderr?.setEncoding('utf8').on('data', (text: string) => {
     log += text;
   });

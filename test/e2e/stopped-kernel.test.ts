@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-
-const LAUNCHER = join(import.meta.dirname, '..', '..', 'adapters', 'cli', 'launcher.js');
+import { startOutwork } from '../support/launcher.ts';
 
 let dir: string;
 const started: ChildProcess[] = [];
@@ -18,24 +16,9 @@ afterEach(() => {
 });
 
 function start(...args: string[]) {
-  const env = { PATH: process.env.PATH ?? '', HOME: dir, XDG_STATE_HOME: join(dir, 's') };
-  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: dir, env });
-  started.push(child);
-  const text = { all: '' };
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
-      text.all += chunk;
-      child.emit('printed');
-    });
-  }
-  const exit = once(child, 'close').then(([code]) => code as number | null);
-  const prints = async (pattern: RegExp) => {
-    while (!pattern.test(text.all)) {
-      const ended = await Promise.race([once(child, 'printed').then(() => false), exit.then(() => true)]);
-      if (ended) throw new Error(`ended without ${pattern}: ${text.all}`);
-    }
-  };
-  return { child, exit, text, prints };
+  const running = startOutwork(dir, args, { XDG_STATE_HOME: join(dir, 's') });
+  started.push(running.child);
+  return running;
 }
 
 it('commands that ask, follow and tail give a stopped kernel up, and name its process and the cure', async () => {
@@ -54,12 +37,12 @@ it('commands that ask, follow and tail give a stopped kernel up, and name its pr
   expect(await Promise.all([asking.exit, posting.exit, tail.exit])).toEqual([3, 3, 3]);
   const pid = server.child.pid;
   for (const { text } of [posting, tail]) {
-    expect(text.all).toMatch(
+    expect(text.stderr).toMatch(
       new RegExp(`does not answer on .*operator\\.sock \\(process ${pid}, which is stopped\\) \\(kernel_unresponsive\\)`),
     );
-    expect(text.all).toContain(`hint: kill -CONT ${pid}`);
+    expect(text.stderr).toContain(`hint: kill -CONT ${pid}`);
   }
-  expect(JSON.parse(asking.text.all)).toMatchObject({ error: { code: 'kernel_unresponsive', hint: expect.stringContaining(`${pid}`) } });
+  expect(JSON.parse(asking.text.stdout)).toMatchObject({ error: { code: 'kernel_unresponsive', hint: expect.stringContaining(`${pid}`) } });
 
   // Control: it was the stop; the cure that the hint names is one.
   server.child.kill('SIGCONT');
