@@ -63,22 +63,19 @@ export class Deliverer implements AsyncDisposable {
     const row = await store.deliveries.next(clock.now());
     if (row === undefined) return false;
     const { id, tenant, thread, run, user, body, kind, approval } = row;
-    const event = (type: 'delivery.sent' | 'delivery.failed') => ({
-      type,
-      tenant,
-      thread,
-      run,
-      data: { delivery: id, channel: delivery.name },
-    });
+    const finish = (to: 'prepared' | 'delivered', type: 'delivery.failed' | 'delivery.sent') => {
+      const event = { type, tenant, thread, run, data: { delivery: id, channel: delivery.name } };
+      return untilStored(clock, this.#closing.signal, () => store.deliveries.finish(id, to, event, clock.now()));
+    };
     try {
       await delivery.deliver({ id, tenant, thread, run, user, body, kind, ...(approval === undefined ? {} : { approval }) });
     } catch (error) {
-      await store.deliveries.finish(id, 'prepared', event('delivery.failed'), clock.now());
+      await finish('prepared', 'delivery.failed');
       this.#deps.onError(error, run);
       this.#stopRetry = clock.after(RETRY_MS, () => this.kick());
       return false;
     }
-    await untilStored(clock, this.#closing.signal, () => store.deliveries.finish(id, 'delivered', event('delivery.sent'), clock.now()));
+    await finish('delivered', 'delivery.sent');
     return true;
   }
 }

@@ -3,7 +3,6 @@ import { openCredentialGates } from './credential-gates.ts';
 import { executeRun, type RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
 import type { ClaimedRun } from './types.ts';
-import { isStoreFull } from './until-stored.ts';
 
 export interface SchedulerDeps extends RunDeps {
   /** Unique per kernel process: a restarted kernel is another holder. */
@@ -16,15 +15,25 @@ export interface SchedulerDeps extends RunDeps {
   readonly onEnded: (run: string) => void;
 }
 
+/** An attempt that this kernel carries out. */
+interface Attempt {
+  readonly run: ClaimedRun;
+  /** Aborted when the lease is lost, or the run's deadline passes. */
+  readonly lease: AbortController;
+  /** When the lease was given, or extended last. */
+  beatenAtMs: number;
+  live: LiveRun | undefined;
+}
+
 /**
  * Claims runs while there is room, heartbeats what it holds, and sweeps: expired leases and approvals, gates whose credential has come. Wake-ups are hints; claims by polling are what counts.
  */
 export class Scheduler implements AsyncDisposable {
   readonly #deps: SchedulerDeps;
   readonly #closing = new AbortController();
-  readonly #active = new Map<string, Promise<void>>();
-  /** Runs held here whose lease a full disk would not let be extended. */
-  readonly #overdue = new Map<string, ClaimedRun>();
+  /** One that has lost its lease stays until it has ended: only then may another attempt of its run begin here. */
+  readonly #attempts = new Map<Attempt, Promise<void>>();
+  #gates: Promise<void> | undefined;
   #wake: (() => void) | undefined;
   #woken = false;
   #loop: Promise<void> | undefined;
@@ -47,7 +56,8 @@ export class Scheduler implements AsyncDisposable {
     this.#closing.abort();
     this.wake();
     await this.#loop;
-    await Promise.all(this.#active.values());
+    await Promise.all(this.#attempts.values());
+    await this.#gates;
   }
 
   async #run(): Promise<void> {
@@ -56,20 +66,40 @@ export class Scheduler implements AsyncDisposable {
     while (!signal.aborted) {
       this.#woken = false;
       try {
-        if (this.#deps.clock.now() - sweptAtMs >= this.#deps.config.capacity.heartbeatMs) {
-          sweptAtMs = this.#deps.clock.now();
-          const { alone, holder, config, store } = this.#deps;
-          // There is room again: what is held here is held on to before any lease is judged.
-          for (const run of this.#overdue.values()) await this.#beat(run, undefined);
-          await store.runs.expire(sweptAtMs, config.capacity.reclaims, alone ? holder : undefined);
-          await store.approvals.expire(sweptAtMs);
-          await openCredentialGates(this.#deps, sweptAtMs);
+        const nowMs = this.#deps.clock.now();
+        if (nowMs - sweptAtMs >= this.#deps.config.capacity.heartbeatMs) {
+          sweptAtMs = nowMs;
+          await this.#sweep(nowMs);
         }
         if (await this.#claimOne()) continue;
       } catch (error) {
         this.#deps.onError(error, undefined);
       }
       await this.#idle();
+    }
+  }
+
+  async #sweep(nowMs: number): Promise<void> {
+    const { alone, holder, config, store } = this.#deps;
+    const { leaseMs, reclaims } = config.capacity;
+    // The disk was full, or this process was stopped: what is held here is held on to before any lease is judged.
+    for (const attempt of this.#attempts.keys()) {
+      if (attempt.beatenAtMs + leaseMs <= nowMs && !attempt.lease.signal.aborted) await this.#beat(attempt);
+    }
+    await store.runs.expire(nowMs, reclaims, alone ? holder : undefined);
+    await store.approvals.expire(nowMs);
+    // Beside the loop: a broker that is slow delays nothing but what waits for it.
+    this.#gates ??= this.#openGates(nowMs).finally(() => {
+      this.#gates = undefined;
+    });
+  }
+
+  async #openGates(nowMs: number): Promise<void> {
+    const { signal } = this.#closing;
+    try {
+      if ((await openCredentialGates(this.#deps, nowMs, signal)) > 0) this.wake();
+    } catch (error) {
+      this.#deps.onError(error, undefined);
     }
   }
 
@@ -88,7 +118,7 @@ export class Scheduler implements AsyncDisposable {
 
   async #claimOne(): Promise<boolean> {
     const { store, clock, config, holder } = this.#deps;
-    if (this.#active.size >= config.capacity.concurrentRuns) return false;
+    if (this.#attempts.size >= config.capacity.concurrentRuns) return false;
     const nowMs = clock.now();
     const run = await store.runs.claim({
       holder,
@@ -98,27 +128,29 @@ export class Scheduler implements AsyncDisposable {
       perUser: config.runsPerUser,
     });
     if (run === undefined) return false;
-    const work = this.#hold(run).finally(() => {
-      this.#active.delete(run.id);
+    const before = [...this.#attempts].find(([attempt]) => attempt.run.id === run.id);
+    before?.[0].lease.abort();
+    const attempt: Attempt = { run, lease: new AbortController(), beatenAtMs: nowMs, live: undefined };
+    const work = this.#hold(attempt, before?.[1]).finally(() => {
+      this.#attempts.delete(attempt);
       this.#deps.onEnded(run.id);
       this.wake();
     });
-    this.#active.set(run.id, work);
+    this.#attempts.set(attempt, work);
     return true;
   }
 
-  /** Runs one attempt under its lease. */
-  async #hold(run: ClaimedRun): Promise<void> {
-    const lease = new AbortController();
-    let live: LiveRun | undefined;
+  /** Carries one attempt out under its lease, once the one before it, which lost its own, has ended here. */
+  async #hold(attempt: Attempt, before: Promise<void> | undefined): Promise<void> {
+    const { run, lease } = attempt;
     let stopBeat = () => {};
     let over = false;
     const { clock, config } = this.#deps;
     const beat = () => {
       if (over) return;
       stopBeat = clock.after(config.capacity.heartbeatMs, () => {
-        void this.#beat(run, live).then(
-          (held) => (held ? beat() : lease.abort()),
+        void this.#beat(attempt).then(
+          () => !lease.signal.aborted && beat(),
           (error) => {
             this.#deps.onError(error, run.id);
             beat();
@@ -129,12 +161,13 @@ export class Scheduler implements AsyncDisposable {
     beat();
     const stopDeadline = clock.after(Math.max(0, run.deadlineMs - clock.now()), () => lease.abort());
     try {
+      await before;
       const signal = AbortSignal.any([lease.signal, this.#closing.signal]);
       await executeRun(this.#deps, run, {
         signal,
         closing: this.#closing.signal,
         onLive: (seated) => {
-          live = seated;
+          attempt.live = seated;
           if (seated.cancelRequested) seated.cancel();
         },
       });
@@ -142,31 +175,26 @@ export class Scheduler implements AsyncDisposable {
       this.#deps.onError(error, run.id);
     } finally {
       over = true;
-      this.#overdue.delete(run.id);
       stopBeat();
       stopDeadline();
     }
   }
 
-  /** @returns false when the lease is lost: the attempt must stop at once. @throws StoreError `disk_full`: nobody can take the run either */
-  async #beat(run: ClaimedRun, live: LiveRun | undefined): Promise<boolean> {
+  /** Extends the lease. One that is lost is aborted: the attempt must stop at once. @throws StoreError `disk_full`: nobody can take the run either */
+  async #beat(attempt: Attempt): Promise<void> {
     const { store, clock, config } = this.#deps;
+    const { run, lease, live } = attempt;
+    const nowMs = clock.now();
     try {
-      const { cancelRequested } = await store.runs.heartbeat({ run: run.id, fence: run.fence }, clock.now(), config.capacity.leaseMs);
-      this.#overdue.delete(run.id);
+      const { cancelRequested } = await store.runs.heartbeat({ run: run.id, fence: run.fence }, nowMs, config.capacity.leaseMs);
+      attempt.beatenAtMs = nowMs;
       if (cancelRequested && live !== undefined && !live.cancelRequested) {
         live.cancelRequested = true;
         live.cancel();
       }
-      return true;
     } catch (error) {
-      if (isStoreFull(error)) {
-        this.#overdue.set(run.id, run);
-        throw error;
-      }
-      this.#overdue.delete(run.id);
-      if (error instanceof StoreError) return false;
-      throw error;
+      if (!(error instanceof StoreError) || error.retryable) throw error;
+      lease.abort();
     }
   }
 }

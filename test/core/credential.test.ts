@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { call } from '../../core/capability/call.ts';
 import { closePermit } from '../../core/capability/close-call.ts';
 import type { CallRequest } from '../../core/capability/types.ts';
 import type { CallPolicyInput, Obligation } from '../../core/policy/types.ts';
+import type { Broker } from '../../core/ports/broker.ts';
 import { openCredentialGates } from '../../core/run/credential-gates.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { type CallWorld, callWorld, commandOutcome, decision, type WorldOptions } from '../support/call-world.ts';
@@ -132,6 +134,12 @@ describe('credential presence in the call pipeline', () => {
   });
 });
 
+const openGates = (
+  { store, clock, deps }: CallWorld,
+  broker: Broker = deps.broker,
+  onError: (error: unknown, run: string | undefined) => void = (error) => expect.fail(String(error)),
+) => openCredentialGates({ store, clock, broker, onError }, clock.now(), new AbortController().signal);
+
 describe('the gate of a missing credential', () => {
   const parked = async () => {
     const made = await world();
@@ -147,7 +155,7 @@ describe('the gate of a missing credential', () => {
   it('stays shut while the credential is missing, also when another user has it', async () => {
     const made = await parked();
     made.broker.provide({ ...ADA, user: 'bo' }, 'github', SECRET);
-    await openCredentialGates(made.deps, made.clock.now());
+    await openGates(made);
     expect(await state(made)).toBe('parked');
   });
 
@@ -156,14 +164,14 @@ describe('the gate of a missing credential', () => {
     const before = (await made.store.runs.get(made.scope.run))?.deadlineMs ?? 0;
     made.clock.advance(60_000);
     made.broker.provide(ADA, 'github', SECRET);
-    await openCredentialGates(made.deps, made.clock.now());
+    await openGates(made);
     expect(await made.store.runs.get(made.scope.run)).toMatchObject({ state: 'queued', deadlineMs: before + 60_000 });
     expect((await events(made)).at(-1)).toEqual({ type: 'run.woken', data: { gate: 'credential', recipe: 'github' } });
   });
 
   it('opens when nobody knows the recipe any more, and leaves other gates alone', async () => {
     const made = await parked();
-    await openCredentialGates({ store: made.store, broker: new TestBroker() }, made.clock.now());
+    await openGates(made, new TestBroker());
     expect(await state(made)).toBe('queued');
     const other = await callWorld({ decide: () => decision({ effect: 'ask' }) });
     const asked = await call(other.deps, other.scope, plain);
@@ -171,7 +179,36 @@ describe('the gate of a missing credential', () => {
     const { run, fence } = other.scope;
     const event = { type: 'run.parked', run, data: {} } as const;
     await other.store.runs.settle({ run, fence }, { to: 'parked', gate: asked.gate, event, outcome: 'parked', nowMs: other.clock.now() });
-    await openCredentialGates({ store: other.store, broker: new TestBroker() }, other.clock.now());
+    await openGates(other, new TestBroker());
     expect(await state(other)).toBe('parked');
   });
+
+  it('stays shut while the broker fails or is silent; those behind it are opened all the same', async () => {
+    for (const trouble of [() => Promise.reject(new Error('vault is down')), () => new Promise<boolean>(() => {})]) {
+      const made = await parked();
+      await made.store.users.add({ tenant: 'default', name: 'bo', roles: ['user'], nowMs: made.clock.now() });
+      const behind = await parkedFor(made, 'bo');
+      const errors: unknown[] = [];
+      const isMissing: Broker['isMissing'] = ({ user }) => (user === 'ada' ? trouble() : Promise.resolve(false));
+      const opening = openGates(made, { ...made.broker, isMissing } as Broker, (error, run) => errors.push([run, String(error)]));
+      await setImmediate();
+      made.clock.advance(5000);
+      expect(await opening).toBe(1);
+      expect(await state(made)).toBe('parked');
+      expect((await made.store.runs.get(behind))?.state).toBe('queued');
+      expect(errors).toEqual(errors.length === 0 ? [] : [[made.scope.run, 'Error: vault is down']]);
+    }
+  });
 });
+
+/** A run of another user that waits for the same credential. */
+async function parkedFor({ store, clock }: CallWorld, actor: string): Promise<string> {
+  const nowMs = clock.now();
+  await store.threads.post({ tenant: 'default', actor, origin: 'operator', body: 'go', nowMs });
+  const run = await store.runs.claim({ holder: 'here', nowMs, leaseMs: 30_000, deadlineMs: nowMs + 60_000, perUser: 1 });
+  if (run === undefined) throw new Error('nothing to claim');
+  const event = { type: 'run.parked', tenant: 'default', thread: run.thread, run: run.id, data: {} } as const;
+  const gate = { kind: 'credential', ref: 'github', reason: 'missing' } as const;
+  await store.runs.settle({ run: run.id, fence: run.fence }, { to: 'parked', gate, event, outcome: 'parked', nowMs });
+  return run.id;
+}
