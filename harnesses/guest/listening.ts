@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { scanForGid } from './process-scan.ts';
 
 /** How long a look at the sockets of one command may take. */
 const LOOK_MS = 2000;
@@ -49,10 +50,10 @@ function readTable(name: string): string {
   }
 }
 
-/** Links of all descriptors that this uid and gid may see. What it says is a tool's word, as is all that is told of a command. */
+/** Links of all descriptors of the invocation. What it says is a tool's word, as is all that is told of a command. */
 function socketsOf({ toolUid, gid, path }: SocketLook): Promise<string> {
   const { spawn } = process.getBuiltinModule('node:child_process');
-  const child = spawn('/bin/sh', ['-c', 'ls -l /proc/[0-9]*/fd 2>/dev/null | grep -o "socket:.*"'], {
+  const child = spawn('ls', ['-ln', ...scanForGid(gid).live.map((pid) => `/proc/${pid}/fd`)], {
     cwd: '/',
     env: { PATH: path },
     uid: toolUid,
