@@ -20,6 +20,8 @@ export interface PolicyCase {
   readonly settings: Readonly<Record<string, unknown>> | undefined;
   /** Must hold under any data. */
   readonly floor: boolean;
+  /** Of the installation's own table. */
+  readonly site: boolean;
 }
 
 const object = z.record(z.string(), z.unknown());
@@ -46,14 +48,15 @@ const fileSchema = z.strictObject({
  * @throws PolicyError `policy_malformed` naming file and place
  */
 export async function loadCases(dir: string, siteDir?: string, cache: FileCache = new FileCache()): Promise<readonly PolicyCase[]> {
-  const site = siteDir === undefined ? [] : await readFolder(join(siteDir, 'cases'), cache);
-  const files = [...(await readFolder(join(dir, 'cases'), cache)), ...site];
+  const shipped = (await readFolder(join(dir, 'cases'), cache)).map((file) => ({ ...file, site: false }));
+  const own = siteDir === undefined ? [] : await readFolder(join(siteDir, 'cases'), cache);
+  const files = [...shipped, ...own.map((file) => ({ ...file, site: true }))];
   const bases = Object.assign({}, ...files.map((file) => file.bases ?? {})) as Record<string, Record<string, unknown>>;
-  return files.flatMap(({ name, settings, cases }) =>
+  return files.flatMap(({ name, settings, cases, site }) =>
     Object.entries(cases).flatMap(([kind, rows]) => {
       const base = bases[kind];
       if (base === undefined) throw malformed(name, `cases.${kind}: there is no base of this kind`);
-      return rows.map((row) => toCase(name, kind, base, withSettings(row, settings)));
+      return rows.map((row) => ({ ...toCase(name, kind, base, withSettings(row, settings)), site }));
     }),
   );
 }
@@ -90,7 +93,7 @@ function withSettings(row: z.infer<typeof rowSchema>, settings: Record<string, u
   return settings === undefined || row.floor ? row : { ...row, settings: overlay(settings, row.settings ?? {}) };
 }
 
-function toCase(file: string, kind: string, base: Record<string, unknown>, row: z.infer<typeof rowSchema>): PolicyCase {
+function toCase(file: string, kind: string, base: Record<string, unknown>, row: z.infer<typeof rowSchema>): Omit<PolicyCase, 'site'> {
   const { note, shell, input = {}, effect, codes, lowered, obligations = [], settings, floor = false } = row;
   const read = obligations.map((written) => fromRegoObligation(written));
   if (read.some((obligation) => typeof obligation === 'string')) throw malformed(file, `${note}: an obligation is not one`);

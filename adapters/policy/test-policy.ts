@@ -6,12 +6,12 @@ import { SAFETY } from '../../core/limits.ts';
 import { systemClock } from '../../core/seams/clock.ts';
 import { admittedCapabilities } from './build.ts';
 import { loadBundle } from './bundle.ts';
-import { loadCases } from './cases.ts';
 import { testCompiledCases } from './compiled-cases.ts';
 import { ruleFaults } from './conventions.ts';
 import { staleInputSchemas } from './input-schemas.ts';
 import { findOpa, type OpaResult, runOpa } from './opa.ts';
 import { verifyRelease } from './release.ts';
+import { measureCoverage, type RuleTests, runRuleTests } from './rule-tests.ts';
 import { ServingSnapshot } from './serving-snapshot.ts';
 import { loadSettings } from './settings.ts';
 import { listSiteRules, RULES_FOLDER, SITE_FOLDER } from './sources.ts';
@@ -39,13 +39,9 @@ export interface GateResult {
   readonly detail: string;
 }
 
-interface Bench {
+interface Bench extends RuleTests {
   readonly place: PolicyPlace;
-  readonly opa: string;
-  readonly work: string;
   readonly folders: readonly string[];
-  /** Files that tests read as data. */
-  readonly data: readonly string[];
   readonly report: { tests: number; coverage: number; cases: number };
   /** @throws PolicyError `policy_test_failed` */
   opaGate(...args: string[]): Promise<OpaResult>;
@@ -80,9 +76,6 @@ export async function checkPolicy(place: PolicyPlace): Promise<readonly GateResu
     return results;
   });
 }
-
-/** The table is one test to OPA, and its own patience of five seconds a test is short on a machine that does other things too. */
-const PATIENCE = ['--timeout', '60s'];
 
 const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] = [
   [
@@ -121,16 +114,14 @@ const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] =
   [
     'tests',
     async (bench) => {
-      const { stdout } = await bench.opaGate('test', ...PATIENCE, '--fail-on-empty', '--format', 'json', ...bench.folders, ...bench.data);
-      bench.report.tests = (JSON.parse(stdout) as unknown[]).length;
+      bench.report.tests = await runRuleTests(bench);
       return `${bench.report.tests} passed`;
     },
   ],
   [
     'coverage',
     async (bench) => {
-      const { stdout } = await bench.opaGate('test', ...PATIENCE, '--coverage', '--format', 'json', ...bench.folders, ...bench.data);
-      bench.report.coverage = coverageOf(stdout);
+      bench.report.coverage = await measureCoverage(bench);
       return `${bench.report.coverage} %`;
     },
   ],
@@ -179,9 +170,7 @@ export async function testServing(serving: ServingSnapshot, { dir, siteDir }: Po
   await testCompiledCases(serving.bundle, serving.module, systemClock);
   const opa = await findOpa().catch(() => undefined);
   if (opa === undefined) return;
-  await withBench({ dir, siteDir }, async (bench) => {
-    await bench.opaGate('test', ...PATIENCE, '--fail-on-empty', ...bench.folders, ...bench.data);
-  });
+  await withBench({ dir, siteDir }, runRuleTests);
 }
 
 async function withBench<T>(place: PolicyPlace, use: (bench: Bench) => Promise<T>): Promise<T> {
@@ -196,36 +185,10 @@ async function withBench<T>(place: PolicyPlace, use: (bench: Bench) => Promise<T
     };
     const hasSite = siteDir !== undefined && (await listSiteRules(siteDir)).length > 0;
     const folders = hasSite ? [RULES_FOLDER, relative(dir, join(siteDir, SITE_FOLDER))] : [RULES_FOLDER];
-    const data = await testData(place, work);
-    return await use({ place, opa, work, folders, data, opaGate, report: { tests: 0, coverage: 0, cases: 0 } });
+    return await use({ place, opa, work, folders, opaGate, report: { tests: 0, coverage: 0, cases: 0 } });
   } finally {
     await rm(work, { recursive: true, force: true });
   }
-}
-
-/** What tests read as `data`: the settings, and the table with every row's whole question. Bad data is told by the gate `data`, not here. */
-async function testData({ dir, siteDir }: PolicyPlace, work: string): Promise<readonly string[]> {
-  try {
-    const [settings, cases] = await Promise.all([loadSettings(dir, siteDir), loadCases(dir, siteDir)]);
-    const file = join(work, 'data.json');
-    await writeFile(file, JSON.stringify({ ...(JSON.parse(settings.json) as object), cases }));
-    return [file];
-  } catch (error) {
-    if (error instanceof PolicyError) return [];
-    throw error;
-  }
-}
-
-interface Coverage {
-  readonly coverage: number;
-  readonly files: Readonly<Record<string, { readonly not_covered?: readonly { readonly start: { readonly row: number } }[] }>>;
-}
-
-function coverageOf(report: string): number {
-  const { coverage, files } = JSON.parse(report) as Coverage;
-  const missed = Object.entries(files).flatMap(([file, { not_covered = [] }]) => not_covered.map(({ start }) => `${file}:${start.row}`));
-  if (missed.length > 0) throw failed('coverage', `No test reaches ${missed.join(', ')}`);
-  return coverage;
 }
 
 const failed = (gate: string, detail: string): PolicyError => new PolicyError('policy_test_failed', `${gate}: ${detail.trim()}`);

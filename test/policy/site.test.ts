@@ -2,6 +2,7 @@ import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildPolicy } from '../../adapters/policy/build.ts';
+import { checkPolicy } from '../../adapters/policy/test-policy.ts';
 import type { PolicyKind } from '../../core/policy/contracts.ts';
 import { ENTRY, egressInput, triggerInput } from './support/egress.ts';
 import { startEngine } from './support/engine.ts';
@@ -74,6 +75,49 @@ describe('rules of a site narrow what the shipped ones decide', () => {
   test('without them nothing is denied (control)', async () => {
     const { engine } = await startEngine(await copyOfShipped());
     expect(engine.decide(GIT_PUSH)).toMatchObject({ effect: 'allow', obligations: [] });
+  });
+});
+
+describe('the shipped tests beside rules of a site', () => {
+  const CAT = 'input.args.argv[0] == "cat"';
+  const TESTS = `package site.call_test
+
+import data.site.call
+
+test_fail_cat if count(call.deny) == 1 with input as {"args": {"argv": ["cat"]}}
+
+test_success_other if count(call.deny) == 0 with input as {"args": {"argv": ["make"]}}
+`;
+  const site = (dir: string, more: Record<string, string> = {}) =>
+    siteWith(dir, { 'site/call/rule.rego': siteRule('deny', REASON, CAT), 'site/call/rule_test.rego': TESTS, ...more });
+
+  test('a rule may deny what a shipped row allows: every gate passes, and a person can apply it', async () => {
+    const dir = await copyOfShipped();
+    const siteDir = await site(dir);
+    const failed = (await checkPolicy({ dir, siteDir })).filter(({ ok }) => !ok);
+    expect(failed.map(({ gate, detail }) => `${gate}: ${detail}`)).toEqual([]);
+  });
+
+  test('rows of its own are exact: a wrong one is a fault of both engines, told by its name alone', async () => {
+    const dir = await copyOfShipped();
+    const rows =
+      'cases:\n  call:\n    - { note: cat is ours, shell: [cat, x], effect: allow, codes: [capability_allowed], lowered: pure }\n';
+    const siteDir = await site(dir, { 'cases/own.yaml': rows });
+    const failed = (await checkPolicy({ dir, siteDir })).filter(({ ok }) => !ok);
+    expect(failed.map(({ gate }) => gate)).toEqual(['tests', 'coverage', 'compiled cases']);
+    expect(failed[0]?.detail).toMatch(
+      /^opa test: 1 of 3 fail\ndata\.outwork_test\.test_cases \(outwork\/cases_test\.rego:\d+\)\n {2}call: cat is ours$/,
+    );
+    expect(failed[2]?.detail).toBe('cases: call: cat is ours: wanted allow (capability_allowed), got deny (of_the_site)');
+  });
+
+  test('a rule of the site that no test reaches is named (control: with its tests none is)', async () => {
+    const dir = await copyOfShipped();
+    const siteDir = await site(dir, {
+      'site/call/rule_test.rego': TESTS.replace('argv": ["cat"]', 'argv": ["dog"]').replace('== 1', '== 0'),
+    });
+    const failed = (await checkPolicy({ dir, siteDir })).filter(({ ok }) => !ok);
+    expect(failed.map(({ gate, detail }) => `${gate}: ${detail}`)).toEqual([expect.stringMatching(/^coverage: .*rule\.rego/)]);
   });
 });
 
