@@ -38,7 +38,8 @@ export const HOSTERS: readonly string[] = [
 ];
 
 /** What a server could read in another way; `*` is a segment of its own, and `**` the last one. */
-const UNCLEAN = /[^!-~]|[\\?#*]|^\.\.?(;|$)|%(?![0-9A-Fa-f]{2})|%([01].|2[5def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef])/i;
+const UNCLEAN =
+  /[^!-~]|[\\?#*]|^\.\.?(;|%3b|$)|%(?![0-9A-Fa-f]{2})|%([01].|2[5def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef]|c[01]|f[5-9a-f]|e0%[89]|f0%8)/i;
 
 /** A pattern of `outwork.lib.paths`: `/a/b`, one with `*` as a segment, `/public/**`. Paths that are not clean never match, so none names one. */
 export function isPathPattern(text: string): boolean {

@@ -20,13 +20,14 @@ describe('BL-073 a host pattern that names what anybody can register is refused'
 });
 
 describe('BL-075 a path pattern is one that can name a path', () => {
-  test.each(['/', '/**', '/a/b', '/a/', '/repos/*/issues', '/public/**', '/*/**', '/a%20b', '/a;v=1'])('%s is one', (text) =>
-    expect(isPathPattern(text)).toBe(true),
+  test.each(['/', '/**', '/a/b', '/a/', '/repos/*/issues', '/public/**', '/*/**', '/a%20b', '/a;v=1', '/a..%3bx', '/%c3%a9'])(
+    '%s is one',
+    (text) => expect(isPathPattern(text)).toBe(true),
   );
 
   test.each([
     ...['', 'a', '*', '/public*', '/a/**/b', '/**/', '/a//b', '/a/../b', '/..;x/a', '/.', '/a?b', '/a#b', '/a b', '/a\\b', '/é'],
-    ...['/%2e', '/%2f', '/%zz', '/%', '/%41', '/***'],
+    ...['/%2e', '/%2f', '/%zz', '/%', '/%41', '/***', '/..%3bx', '/%c0%af', '/%E0%80%af', '/%ff'],
   ])('"%s" is none', (text) => expect(isPathPattern(text)).toBe(false));
 });
 
