@@ -1,21 +1,13 @@
 import type { CallPolicyInput, EgressPolicyInput, PlacementPolicyInput, TriggerPolicyInput } from '../../core/policy/types.ts';
 import { toRegoInput } from './marshal.ts';
+import { PROBE_IDENTITY, PROBE_SEAT } from './probe.ts';
 
 /**
  * Inputs, as JSON, that a new worker evaluates before it may be asked. The machine code of a module is made when a function is first
  * called; on a slow machine that alone could use up the deadline, and every replacement would fail like the one before.
  */
 export function warmUpInputs(): readonly string[] {
-  const base = {
-    version: 1,
-    scope: { tenant: 't', user: 'u', thread: 'thr', run: 'run' },
-    actor: { user: 'u', roles: ['user'] },
-    origin: 'interactive',
-    placement: 'host-loop-shell',
-    engine: 'bubblewrap',
-    wall: 'namespaces',
-    time: '0',
-  } as const;
+  const base = { ...PROBE_IDENTITY, ...PROBE_SEAT };
   const placement: PlacementPolicyInput = { ...base, kind: 'placement', harness: 'native', profile: 'production' };
   const request: EgressPolicyInput = {
     ...base,
@@ -35,9 +27,8 @@ export function warmUpInputs(): readonly string[] {
   };
   const hosts = ['api.example.com', '93.184.216.34', '2606:2800:220:1::1'];
   const requests = hosts.map((host) => ({ ...request, host }));
-  const { placement: _placement, engine: _engine, wall: _wall, ...identity } = base;
   const trigger: TriggerPolicyInput = {
-    ...identity,
+    ...PROBE_IDENTITY,
     kind: 'trigger',
     action: 'create',
     caller: 'executor',

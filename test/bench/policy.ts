@@ -44,7 +44,7 @@ export async function benchPolicy(): Promise<Figure[]> {
   const evaluation = await evaluationUs();
   const decision = await withEngine(DIR, async (engine) => sample(() => requireAllow(engine, QUESTION)));
   const server = await serverUs();
-  const long = await longListUs();
+  const long = await grownUs((dir) => growEffects(dir, 10_000), QUESTION);
   const fewHosts = await hostsUs(1);
   const manyHosts = await hostsUs(10_000);
   const reload = await reloadMs();
@@ -120,25 +120,18 @@ async function serverUs(): Promise<Sample> {
   }
 }
 
-async function longListUs(): Promise<Sample> {
+/** Decisions on one question under data that was made larger. */
+async function grownUs(grow: (dir: string) => Promise<void>, question: PolicyInput): Promise<Sample> {
   const { dir, remove } = await bundleCopy(DIR);
   try {
-    await growEffects(dir, 10_000);
-    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine, QUESTION)));
+    await grow(dir);
+    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine, question)));
   } finally {
     await remove();
   }
 }
 
-async function hostsUs(entries: number): Promise<Sample> {
-  const { dir, remove } = await bundleCopy(DIR);
-  try {
-    await listHosts(dir, entries, 'example.org');
-    return await withEngine(dir, async (engine) => sample(() => requireAllow(engine, REQUEST)));
-  } finally {
-    await remove();
-  }
-}
+const hostsUs = (entries: number): Promise<Sample> => grownUs((dir) => listHosts(dir, entries, 'example.org'), REQUEST);
 
 const RELOADS = 7;
 const IN_FLIGHT = 1_000;

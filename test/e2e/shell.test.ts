@@ -7,6 +7,7 @@ import type { RunView } from '../../core/kernel.ts';
 import { CEILINGS } from '../../core/limits.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { commandsOf, type E2e, e2e, scenario, workload } from '../support/e2e.ts';
+import { HEADLESS } from '../support/headless.ts';
 
 const sh = (script: string, more: { readonly [name: string]: Json } = {}) => ({
   tool: 'shell',
@@ -284,20 +285,6 @@ except OSError: print('closed True')
 });
 
 const CONNECT = 'import socket; socket.create_connection(("127.0.0.1", 3001))';
-
-/** Leaves a process whose main thread has ended, and waits until it looks like a zombie. */
-const HEADLESS = `
-import ctypes, os, threading, time
-if os.fork() == 0:
-    for fd in (0, 1, 2): os.close(fd)
-    threading.Thread(target=lambda: time.sleep(600)).start()
-    ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
-while True:
-    with open(f'/proc/{os.getpid()}/task/{os.getpid()}/children') as children: child = children.read().strip()
-    with open(f'/proc/{child}/status') as status:
-        if 'State:\\tZ' in status.read(): break
-print('looks dead', flush=True)
-`;
 
 describe.each(PLACEMENTS)('a command under %s', (placement) => {
   it('EXE exit code, signal, timeout and a child that holds stdout are told apart, and none is success', async () => {

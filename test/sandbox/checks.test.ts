@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { checkBubblewrap, ensureSubIds, isNoexec } from '../../adapters/sandbox/bubblewrap/checks.ts';
+import { checkBubblewrap, isNoexec } from '../../adapters/sandbox/bubblewrap/checks.ts';
 
 describe('checks of the bubblewrap engine', () => {
   it('every check that fails names what mends it', async () => {
@@ -19,12 +19,5 @@ describe('checks of the bubblewrap engine', () => {
     expect(isNoexec(mounts, '/home/ok/state')).toBe(false);
     expect(isNoexec(mounts, '/homely')).toBe(false);
     expect(isNoexec(`${mounts}\n23 22 0:9 / /home/ok rw,noexec - tmpfs t rw`, '/home/ok/state')).toBe(true);
-  });
-
-  it('a user without a range gets the command that adds one', async () => {
-    const { present, command } = await ensureSubIds({ uid: 4_000_000, name: 'nobody-of-this-name' });
-    expect(present).toBe(false);
-    expect(command[0]).toBe('usermod');
-    expect(command.at(-1)).toBe('nobody-of-this-name');
   });
 });

@@ -13,6 +13,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CommandOutcome } from '../../core/capability/types.ts';
+import type { ToolCommand } from '../../core/ports/placement.ts';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
 import { ProcessTrees } from '../../harnesses/guest/process-trees.ts';
 import { FakeMembrane } from './fake-membrane.ts';
@@ -139,3 +141,13 @@ export async function spawnGuest(options: GuestOptions = {}): Promise<GuestProce
 /** `argv` started by a shell that leaves these descriptors open. */
 export const leaking = (fds: readonly number[], argv: readonly string[]): readonly string[] =>
   fds.length === 0 ? argv : ['bash', '-c', `${fds.map((fd) => `exec ${fd}</etc/hostname;`).join(' ')} exec "$@"`, 'bash', ...argv];
+
+/** How a command of the run `run_1` ended. @throws Error with the code that the guest gave */
+export async function execIn(
+  { membrane }: GuestProcess,
+  command: Partial<ToolCommand> & Pick<ToolCommand, 'argv'>,
+): Promise<CommandOutcome> {
+  const { exec, error } = await membrane.exec('run_1', command);
+  if (exec === undefined) throw Object.assign(new Error(error?.message), { code: error?.code });
+  return exec;
+}

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { PrerequisiteError } from '../../../core/errors.ts';
 import type { Check } from '../check.ts';
 import { HOST_ENV } from '../host-env.ts';
-import { addSubIdsCommand, currentUser, type KernelUser, readSubIds, sliceCount } from '../slices.ts';
+import { currentUser, type KernelUser, readSubIds, sliceCount } from '../slices.ts';
 
 const run = promisify(execFile);
 
@@ -84,18 +84,6 @@ export async function checkBubblewrap(options: { readonly stateDir?: string; rea
     checkUserNamespaces(host),
     ...(stateDir === undefined ? [] : [checkExecutable(host, stateDir)]),
   ]);
-}
-
-/** Whether the user has a range of subordinate ids, and the command that `setup` runs as root when not. */
-export async function ensureSubIds(
-  user: KernelUser = currentUser(),
-): Promise<{ readonly present: boolean; readonly command: readonly string[] }> {
-  const present = await readSubIds(user).then(
-    () => true,
-    () => false,
-  );
-  const tables = await Promise.all(['/etc/subuid', '/etc/subgid'].map((file) => readFile(file, 'utf8').catch(() => '')));
-  return { present, command: present ? [] : addSubIdsCommand(user, tables) };
 }
 
 async function checkProgram(host: CheckedHost, name: string, debian: string): Promise<Check> {

@@ -1,4 +1,3 @@
-import { digestOf } from '../../../core/json.ts';
 import { type ArgumentRule, EAFNOSUPPORT, EPERM, type Row } from './rule.ts';
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
@@ -381,6 +380,3 @@ export const SYSCALLS: readonly Row[] = [
   ['write', 1, 64, 'allow'],
   ['writev', 20, 66, 'allow'],
 ];
-
-/** Names the filter in a sandbox's posture: any change of the table changes it. */
-export const seccompDigest = (): string => digestOf('seccomp', SYSCALLS);

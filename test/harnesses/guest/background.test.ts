@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BackgroundRecord } from '../../../core/capability/types.ts';
 import type { BackgroundCommand, BackgroundOperation, BackgroundResult, ToolCommand } from '../../../core/ports/placement.ts';
-import { type GuestProcess, startGuest } from '../../support/guest-process.ts';
+import { execIn, type GuestProcess, startGuest } from '../../support/guest-process.ts';
 import { livePids } from '../../support/live-pids.ts';
 
 let guest: GuestProcess;
@@ -18,9 +18,8 @@ afterAll(async () => {
 });
 
 const start = async (script: string, more: Partial<ToolCommand> = {}): Promise<BackgroundRecord> => {
-  const { exec, error } = await guest.membrane.exec('run_1', { argv: ['/bin/sh', '-c', script], background: true, ...more });
-  if (exec?.background === undefined) throw Object.assign(new Error(error?.message), { code: error?.code });
-  return exec.background;
+  const { background } = await execIn(guest, { argv: ['/bin/sh', '-c', script], background: true, ...more });
+  return background ?? expect.fail('it did not start');
 };
 const ask = async (operation: BackgroundOperation): Promise<BackgroundResult> => {
   const { background, error } = await guest.membrane.background(operation);

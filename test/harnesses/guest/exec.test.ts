@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CommandOutcome } from '../../../core/capability/types.ts';
 import type { ToolCommand } from '../../../core/ports/placement.ts';
-import { type GuestProcess, startGuest } from '../../support/guest-process.ts';
+import { execIn, type GuestProcess, startGuest } from '../../support/guest-process.ts';
+import { HEADLESS } from '../../support/headless.ts';
 import { livePids } from '../../support/live-pids.ts';
 
 let guest: GuestProcess;
@@ -15,11 +16,7 @@ afterAll(async () => {
   await guest[Symbol.asyncDispose]();
 });
 
-const exec = async (argv: readonly string[], more: Partial<ToolCommand> = {}): Promise<CommandOutcome> => {
-  const reply = await guest.membrane.exec('run_1', { argv, ...more });
-  if (reply.exec === undefined) throw Object.assign(new Error(reply.error?.message), { code: reply.error?.code });
-  return reply.exec;
-};
+const exec = (argv: readonly string[], more: Partial<ToolCommand> = {}): Promise<CommandOutcome> => execIn(guest, { argv, ...more });
 const sh = (script: string, more: Partial<ToolCommand> = {}) => exec(['/bin/sh', '-c', script], more);
 const refused = (argv: readonly string[], more: Partial<ToolCommand> = {}) =>
   exec(argv, more).then(
@@ -204,19 +201,7 @@ if os.fork() == 0:
   });
 
   it('W8 ends a process whose main thread has ended: it looks like a zombie and lives on in another thread', async () => {
-    const script = `
-import ctypes, os, threading, time
-if os.fork() == 0:
-    for fd in (0, 1, 2): os.close(fd)
-    threading.Thread(target=lambda: time.sleep(600)).start()
-    ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
-while True:
-    with open(f'/proc/{os.getpid()}/task/{os.getpid()}/children') as children: child = children.read().strip()
-    with open(f'/proc/{child}/status') as status:
-        if 'State:\\tZ' in status.read(): break
-print('looks dead', flush=True)
-`;
-    expect(await exec(python(script))).toMatchObject({ exitCode: 0, stdout: 'looks dead\n' });
+    expect(await exec(python(HEADLESS))).toMatchObject({ exitCode: 0, stdout: 'looks dead\n' });
     expect(anyAlive()).toEqual([]);
   });
 

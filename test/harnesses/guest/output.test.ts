@@ -9,7 +9,7 @@ import type { ToolCommand } from '../../../core/ports/placement.ts';
 import { OutputCapture } from '../../../harnesses/guest/capture.ts';
 import { outputLimit } from '../../../harnesses/guest/output-limit.ts';
 import { cutSequence, sequenceEnd } from '../../../harnesses/guest/sequences.ts';
-import { type GuestProcess, startGuest } from '../../support/guest-process.ts';
+import { execIn, type GuestProcess, startGuest } from '../../support/guest-process.ts';
 
 let guest: GuestProcess;
 beforeAll(async () => {
@@ -20,11 +20,8 @@ afterAll(async () => {
   await guest[Symbol.asyncDispose]();
 });
 
-const sh = async (script: string, more: Partial<ToolCommand> = {}): Promise<CommandOutcome> => {
-  const reply = await guest.membrane.exec('run_1', { argv: ['/bin/sh', '-c', script], ...more });
-  if (reply.exec === undefined) throw Object.assign(new Error(reply.error?.message), { code: reply.error?.code });
-  return reply.exec;
-};
+const sh = (script: string, more: Partial<ToolCommand> = {}): Promise<CommandOutcome> =>
+  execIn(guest, { argv: ['/bin/sh', '-c', script], ...more });
 
 describe('the limit of a copy of output', () => {
   it('finding 6: guest and kernel clamp alike', () => {

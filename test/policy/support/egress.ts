@@ -1,19 +1,10 @@
 import type { EgressPolicyInput, TriggerPolicyInput } from '../../../core/policy/types.ts';
-
-const identity = {
-  version: 1,
-  scope: { tenant: 'acme', user: 'ada', thread: 'thr_01', run: 'run_01' },
-  actor: { user: 'ada', roles: ['user'] },
-  origin: 'interactive',
-  time: '1700000000000',
-} as const;
+import { IDENTITY, SEAT } from './inputs.ts';
 
 /** A request that an entry `ENTRY` of its host admits. */
 export const egressInput = (change: Partial<EgressPolicyInput> = {}): EgressPolicyInput => ({
-  ...identity,
-  placement: 'host-loop-shell',
-  engine: 'bubblewrap',
-  wall: 'namespaces',
+  ...IDENTITY,
+  ...SEAT,
   kind: 'egress',
   permit: 'prm_01',
   scheme: 'https',
@@ -34,7 +25,7 @@ export const egressInput = (change: Partial<EgressPolicyInput> = {}): EgressPoli
 export const ENTRY = '{ ports: [443], schemes: [https], methods: [GET], paths: [/**] }';
 
 export const triggerInput = (change: Partial<TriggerPolicyInput> = {}): TriggerPolicyInput => ({
-  ...identity,
+  ...IDENTITY,
   kind: 'trigger',
   action: 'create',
   caller: 'product',

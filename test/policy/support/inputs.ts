@@ -2,20 +2,20 @@ import type { CapabilityName } from '../../../core/capability/types.ts';
 import type { Json } from '../../../core/json.ts';
 import type { CallPolicyInput, PlacementPolicyInput } from '../../../core/policy/types.ts';
 
-const base = {
+export const IDENTITY = {
   version: 1,
   scope: { tenant: 'acme', user: 'ada', thread: 'thr_01', run: 'run_01' },
   actor: { user: 'ada', roles: ['user'] },
   origin: 'interactive',
-  placement: 'host-loop-shell',
-  engine: 'bubblewrap',
-  wall: 'namespaces',
   time: '1700000000000',
 } as const;
 
+export const SEAT = { placement: 'host-loop-shell', engine: 'bubblewrap', wall: 'namespaces' } as const;
+
 export function callInput(change: Partial<CallPolicyInput> = {}): CallPolicyInput {
   return {
-    ...base,
+    ...IDENTITY,
+    ...SEAT,
     kind: 'call',
     capability: 'shell.exec',
     caller: 'executor',
@@ -50,7 +50,8 @@ export const plainInput = (capability: CapabilityName, change: Partial<CallPolic
   callInput({ capability, effectClass: 'pure', args: {}, ...change });
 
 export const placementInput = (change: Partial<PlacementPolicyInput> = {}): PlacementPolicyInput => ({
-  ...base,
+  ...IDENTITY,
+  ...SEAT,
   kind: 'placement',
   harness: 'native',
   profile: 'development',

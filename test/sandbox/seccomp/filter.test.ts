@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type DockerRule, dockerSeccompProfile } from '../../../adapters/sandbox/seccomp/docker-profile.ts';
 import { seccompFilter } from '../../../adapters/sandbox/seccomp/filter.ts';
 import { EAFNOSUPPORT, ENOSYS, EPERM, type SeccompArch } from '../../../adapters/sandbox/seccomp/rule.ts';
-import { SYSCALLS, seccompDigest } from '../../../adapters/sandbox/seccomp/table.ts';
+import { SYSCALLS } from '../../../adapters/sandbox/seccomp/table.ts';
 import { ALLOWED, failed, KILLED, runFilter } from '../../support/bpf-machine.ts';
 
 const ARCHES = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
@@ -160,8 +160,7 @@ describe('Docker’s profile of the same table', () => {
   });
 });
 
-it('a table with one rule changed has another filter; the digest names the table', () => {
+it('a table with one rule changed has another filter', () => {
   const weaker = SYSCALLS.map((row) => (row[0] === 'ptrace' ? ([row[0], row[1], row[2], 'allow'] as const) : row));
   expect(seccompFilter('x64', weaker)).not.toEqual(FILTERS.x64);
-  expect(seccompDigest()).toMatch(/^[0-9a-f]{64}$/);
 });
