@@ -3,7 +3,7 @@ import type { Json } from '../../core/json.ts';
 import type { ExitClaim } from '../../core/run/types.ts';
 import type { ModelMessage, ModelReply, ToolCall } from '../../core/seams/model-gateway.ts';
 import type { Harness, MembraneClient } from '../../core/wire/protocol.ts';
-import { checkpointOf, freshState, type LoopState, restoreState, resultText } from './conversation.ts';
+import { checkpointOf, freshState, type LoopState, recalled, restoreState, resultText } from './conversation.ts';
 import { LOOP_TOOLS } from './tools.ts';
 
 const MAX_STEPS = 64;
@@ -96,7 +96,7 @@ async function takeStep(client: Caller, before: LoopState): Promise<LoopState | 
     if (result === 'parked') return { kind: 'parked' };
     results.push({ role: 'tool', toolCallId: toolCall.id, content: result });
   }
-  const assistant: ModelMessage = { role: 'assistant', content: reply.content, toolCalls: reply.toolCalls };
+  const assistant: ModelMessage = { role: 'assistant', content: reply.content, toolCalls: recalled(reply.toolCalls) };
   return { ...state, step: step + 1, messages: [...state.messages, assistant, ...results] };
 }
 

@@ -197,6 +197,27 @@ describe('one run of the loop', () => {
     for (const { args } of client.calls) expect(Buffer.byteLength(JSON.stringify(args))).toBeLessThan(SAFETY.membraneBodyBytes);
   });
 
+  it('keeps them within the wire whatever its model asks for: a tool gets every argument whole, the model is reminded of a part', async () => {
+    const body = '"\\\u0001\n'.repeat(100_000);
+    const client = new LedgerClient(
+      scriptOf(
+        Array.from({ length: 40 }, (_, i) => [
+          tool('write_file', { path: 'f', content: body }, `a${i}`),
+          tool('shell', { argv: ['x'], stdin: body }, `b${i}`),
+        ]),
+      ),
+    );
+    expect(await run(client)).toEqual({ kind: 'completed' });
+    const bodyOf = (args: Json) => (args as { content?: string; stdin?: string }).content ?? (args as { stdin?: string }).stdin;
+    const used = client.calls.filter(({ capability }) => capability === 'fs.write' || capability === 'shell.exec');
+    expect(used).toHaveLength(80);
+    for (const { args } of used) expect(bodyOf(args) === body).toBe(true);
+    for (const { capability, args } of client.calls) {
+      if (capability === 'checkpoint.save') expect(Buffer.byteLength((args as { body: string }).body)).toBeLessThan(SAFETY.checkpointBytes);
+      if (capability === 'model.generate') expect(Buffer.byteLength(JSON.stringify(args))).toBeLessThan(SAFETY.membraneBodyBytes);
+    }
+  });
+
   it('takes steering in at the next step', async () => {
     const client = new LedgerClient(
       scriptOf([[tool('shell', { argv: ['x'] })]], () => {
