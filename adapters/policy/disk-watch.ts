@@ -11,6 +11,9 @@ export interface DiskWatchOptions {
   readonly onChange: () => Promise<void>;
 }
 
+/** What could not be loaded for want of something of the machine is tried again after so long. */
+const AGAIN_MS = 5000;
+
 /** Looks at the files of the bundle roots, again and again. */
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
@@ -18,6 +21,8 @@ export class DiskWatch {
   #marked = '';
   /** What they looked like at the last look, when that was new. */
   #candidate = '';
+  /** From then on what is marked counts as new. */
+  #againAtMs = Number.POSITIVE_INFINITY;
   #stop: (() => void) | undefined;
   #stopped = false;
 
@@ -27,7 +32,13 @@ export class DiskWatch {
 
   /** What is there now is about to be loaded. */
   async mark(): Promise<void> {
+    this.#againAtMs = Number.POSITIVE_INFINITY;
     this.#marked = await this.#look();
+  }
+
+  /** What is marked could not be loaded, and that is no fault of the files: they are loaded again, as they are, after 5 s. */
+  tryAgain(): void {
+    this.#againAtMs = this.#options.clock.now() + AGAIN_MS;
   }
 
   start(): void {
@@ -42,8 +53,9 @@ export class DiskWatch {
 
   async #lookAgain(): Promise<void> {
     const seen = await this.#look();
-    if (seen === this.#marked) return;
-    const settled = seen === this.#candidate;
+    const again = this.#options.clock.now() >= this.#againAtMs;
+    if (seen === this.#marked && !again) return;
+    const settled = seen === this.#candidate || seen === this.#marked;
     this.#candidate = seen;
     if (settled) await this.#options.onChange();
   }

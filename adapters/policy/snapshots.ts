@@ -42,46 +42,49 @@ export class PolicySnapshots {
     return { snapshot: value.snapshot, highest: value.highest, held: value.held };
   }
 
-  async accept(bundle: Bundle, nowMs: number, change: { readonly held?: string } = {}): Promise<void> {
+  /** Keeps the snapshot and makes it the one that a restart goes on with. Of what lies there nothing is asked: that it is damaged must not keep rules from running. */
+  async accept(bundle: Bundle, nowMs: number, { highest, held }: Omit<Accepted, 'snapshot'>): Promise<void> {
     await this.keep(bundle, nowMs);
-    const { digests, snapshot } = bundle;
-    const highest = Math.max((await this.accepted())?.highest ?? 0, digests.version);
-    await this.#write('current.json', JSON.stringify({ snapshot, highest, ...change }));
+    const { snapshot } = bundle;
+    await this.#write('current.json', JSON.stringify({ snapshot, highest, held }));
     await this.#prune(snapshot);
   }
 
   /** A snapshot that can be rolled back to, without being the current one. */
   async keep(bundle: Bundle, nowMs: number): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const known = await readdir(this.#folder);
     const { dataJson, digests, manifest, cases, site, snapshot } = bundle;
-    if (!known.includes(`${digests.rules}.wasm`)) await this.#write(`${digests.rules}.wasm`, bundle.wasm);
+    const wasm = await readFile(join(this.#folder, `${digests.rules}.wasm`)).catch(() => undefined);
+    if (wasm === undefined || sha256Hex(wasm) !== digests.rules) await this.#write(`${digests.rules}.wasm`, bundle.wasm);
     const stored: Stored = { schema: 1, dataJson, digests, manifest, cases, site, acceptedAtMs: nowMs };
     await this.#write(`${snapshot}.json`, JSON.stringify(stored));
   }
 
   /** @throws PolicyError `policy_malformed` when what is kept is not what was accepted */
   async load(snapshot: string): Promise<Bundle> {
-    const stored = this.#parse(await readFile(join(this.#folder, `${snapshot}.json`), 'utf8')) as Stored;
-    const wasm = await readFile(join(this.#folder, `${stored.digests.rules}.wasm`));
+    const stored = await this.#stored(snapshot);
+    const wasm = await readFile(join(this.#folder, `${stored?.digests.rules}.wasm`)).catch(unlessMissing);
+    if (stored === undefined || wasm === undefined) throw this.#damaged(`${snapshot}.json`);
     const { dataJson, digests, manifest, cases, site } = stored;
     const whole = sha256Hex(wasm) === digests.rules && dataDigest(dataJson) === digests.data && snapshotDigest(digests) === snapshot;
     if (!whole) throw this.#damaged(`${snapshot}.json`);
     return { wasm, dataJson, digests, snapshot, manifest, cases, site, signature: undefined };
   }
 
-  /** Newest first. */
+  /** Newest first. One that is damaged cannot be gone back to, and is left out. */
   async list(): Promise<readonly KnownSnapshot[]> {
     const current = (await this.accepted())?.snapshot;
     const names = (await readdir(this.#folder).catch(() => [])).filter((name) => /^[0-9a-f]{64}\.json$/.test(name));
     const rows = await Promise.all(
-      names.map(async (name) => {
-        const { digests, acceptedAtMs } = this.#parse(await readFile(join(this.#folder, name), 'utf8')) as Stored;
+      names.map(async (name): Promise<KnownSnapshot[]> => {
         const snapshot = name.slice(0, -'.json'.length);
-        return { snapshot, digests, acceptedAtMs, current: snapshot === current };
+        const stored = await this.#stored(snapshot);
+        return stored === undefined
+          ? []
+          : [{ snapshot, digests: stored.digests, acceptedAtMs: stored.acceptedAtMs, current: snapshot === current }];
       }),
     );
-    return rows.sort((a, b) => b.acceptedAtMs - a.acceptedAtMs || (a.snapshot < b.snapshot ? -1 : 1));
+    return rows.flat().sort((a, b) => b.acceptedAtMs - a.acceptedAtMs || (a.snapshot < b.snapshot ? -1 : 1));
   }
 
   /** The one snapshot that a digest or its beginning names. @throws UsageError `not_found` */
@@ -90,6 +93,17 @@ export class PolicySnapshots {
     if (found.length === 1 && found[0] !== undefined) return found[0].snapshot;
     const message = found.length === 0 ? `No snapshot ${digest} ran here` : `${digest} names ${found.length} snapshots`;
     throw new UsageError('not_found', message, { hint: 'outwork policy status' });
+  }
+
+  /** The record of a snapshot; undefined when it is not there, or no record. */
+  async #stored(snapshot: string): Promise<Stored | undefined> {
+    const text = await readFile(join(this.#folder, `${snapshot}.json`), 'utf8').catch(unlessMissing);
+    try {
+      const stored = JSON.parse(text ?? '') as Partial<Stored> | null;
+      return typeof stored?.dataJson === 'string' && typeof stored.digests?.rules === 'string' ? (stored as Stored) : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   async #prune(current: string): Promise<void> {
@@ -123,4 +137,8 @@ export class PolicySnapshots {
       hint: `look at it, then remove ${this.#folder}`,
     });
   }
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
 }

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { type OutworkError, PolicyError } from '../../core/errors.ts';
+import { OutworkError, PolicyError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { SAFETY } from '../../core/limits.ts';
@@ -206,8 +206,11 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
       this.#clearFault(await this.#load({}));
     } catch (error) {
       const { code, message } = error as OutworkError;
+      // A disk without room, say: once there is some, what was asked for must run.
+      if (!(error instanceof OutworkError)) this.#disk.tryAgain();
+      const told = this.#fault === message;
       this.#fault = message;
-      if (code !== 'policy_rolled_back')
+      if (code !== 'policy_rolled_back' && !told)
         this.#options.onEvent({ type: 'policy.reload_failed', data: { code: code ?? 'policy_malformed', message } });
     }
   }
@@ -278,9 +281,10 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
     const nowMs = this.#options.clock.now();
     // The shipped rules are there to go back to from the first moment on.
     if (this.#provisional && this.#serving !== undefined) await this.#snapshots?.keep(this.#serving.bundle, nowMs - 1);
-    await this.#snapshots?.accept(bundle, nowMs, change);
     const { snapshot, digests } = bundle;
-    this.#accepted = { snapshot, highest: Math.max(this.#accepted?.highest ?? 0, digests.version), held: change.held };
+    const accepted = { snapshot, highest: Math.max(this.#accepted?.highest ?? 0, digests.version), held: change.held };
+    await this.#snapshots?.accept(bundle, nowMs, accepted);
+    this.#accepted = accepted;
     this.#serve(serving);
   }
 
