@@ -12,14 +12,18 @@ export interface Site {
 
 /** Reads what `policies.dir` says beside its data. */
 export async function loadSite(siteDir: string): Promise<Site> {
-  const rules = (await listSiteRules(siteDir)).map(async (path) => [path, await readFile(join(siteDir, path), 'utf8')] as const);
   const folder = join(siteDir, 'schemas', 'settings');
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
-  const schemas = names
-    .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
-    .map(async (name) => [name.slice(0, -'.json'.length), await readFile(join(folder, name), 'utf8')] as const);
-  return { rules: Object.fromEntries(await Promise.all(rules)), schemas: Object.fromEntries(await Promise.all(schemas)) };
+  const schemas = names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
+  const [rules, texts] = await Promise.all([textsOf(siteDir, await listSiteRules(siteDir)), textsOf(folder, schemas)]);
+  return {
+    rules: Object.fromEntries(rules),
+    schemas: Object.fromEntries(texts.map(([name, text]) => [name.slice(0, -'.json'.length), text])),
+  };
 }
+
+const textsOf = (folder: string, names: readonly string[]): Promise<(readonly [name: string, text: string])[]> =>
+  Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const));

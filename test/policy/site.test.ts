@@ -1,13 +1,14 @@
-import { appendFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { appendFile, mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildPolicy } from '../../adapters/policy/build.ts';
+import { loadSite } from '../../adapters/policy/site.ts';
 import { checkPolicy } from '../../adapters/policy/test-policy.ts';
 import type { PolicyKind } from '../../core/policy/contracts.ts';
 import { ENTRY, egressInput, triggerInput } from './support/egress.ts';
 import { startEngine } from './support/engine.ts';
 import { callInput, placementInput, plainInput, shellInput } from './support/inputs.ts';
-import { copyOfShipped } from './support/policy-dir.ts';
+import { copyOfShipped, temporaryDir } from './support/policy-dir.ts';
 import { REASON, siteRule, siteWith } from './support/site.ts';
 
 const PUSH = 'input.args.argv == ["git", "push"]';
@@ -191,4 +192,24 @@ describe('rules of a site and the module belong together', () => {
     expect(engine.status().reloadFault).toContain('allows more');
     expect(engine.decide(callInput({ capability: 'fs.write' })).effect).toBe('deny');
   });
+});
+
+test('files of the site that cannot be read are one error of the load: no rejection is left over, which would end the kernel', async () => {
+  const siteDir = await temporaryDir();
+  const files = ['site/call/rule.rego', 'schemas/settings/words.json'].map((path) => join(siteDir, path));
+  for (const file of files) {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, '');
+    // Beyond what Node reads at once, whoever asks: root reads what no permission admits.
+    await truncate(file, 3 * 2 ** 30);
+  }
+  const left: unknown[] = [];
+  const note = (reason: unknown) => void left.push(reason);
+  process.on('unhandledRejection', note);
+  await expect(loadSite(siteDir)).rejects.toMatchObject({ code: 'ERR_FS_FILE_TOO_LARGE' });
+  // By then the other read has ended too.
+  for (const file of files) await readFile(file).catch(() => undefined);
+  await new Promise((done) => setImmediate(done));
+  process.off('unhandledRejection', note);
+  expect(left).toEqual([]);
 });
