@@ -73,17 +73,30 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
   };
   const close = async (): Promise<void> => {
     await starting?.catch(() => {});
-    await parts.scheduler[Symbol.asyncDispose]();
-    await parts.deliverer[Symbol.asyncDispose]();
-    await parts.pruner[Symbol.asyncDispose]();
-    await parts.sandboxes[Symbol.asyncDispose]();
-    await verifying;
-    await parts.membrane.close();
-    await parts.policy.close();
-    await parts.follower?.close();
-    await parts.store.close();
-    await parts.unlock();
+    const steps = [
+      () => parts.scheduler[Symbol.asyncDispose](),
+      () => parts.deliverer[Symbol.asyncDispose](),
+      () => parts.pruner[Symbol.asyncDispose](),
+      () => parts.sandboxes[Symbol.asyncDispose](),
+      () => verifying,
+      () => parts.membrane.close(),
+      () => parts.policy.close(),
+      () => parts.follower?.close(),
+      () => parts.store.close(),
+      () => parts.unlock(),
+    ];
+    // Whatever one of them cannot do, the others are closed, and the state directory is given back.
+    const faults: unknown[] = [];
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (error) {
+        faults.push(error);
+      }
+    }
     clearInterval(alive);
+    for (const fault of faults.slice(1)) parts.onError(fault);
+    if (faults.length > 0) throw faults[0];
   };
   const readiness = cached(parts.clock, READINESS_MS, () => look(parts));
   return {

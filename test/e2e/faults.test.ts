@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createKernel } from '../../adapters/compose.ts';
+import type { SqliteStore } from '../../adapters/store/mikro-orm/store.ts';
 import { lockStateDir } from '../../adapters/store/state-lock.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { steadyClock } from '../../core/seams/clock.ts';
@@ -67,6 +68,24 @@ it('a kernel that cannot be put together says why, and leaves its state director
   const stateDir = mkdtempSync(join(tmpdir(), 'ow-'));
   const config = testConfig({ stateDir, model: { gateway: 'scripted', scenario: '/dev/zero' } });
   await expect(createKernel(config)).rejects.toMatchObject({ code: 'config_unreadable' });
+  const lock = await lockStateDir(stateDir);
+  await lock.release();
+  rmSync(stateDir, { recursive: true });
+});
+
+it('a part that cannot be closed keeps the kernel from closing no other one, and the state directory from nobody', async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), 'ow-'));
+  const broken = (store: SqliteStore): SqliteStore => ({
+    ...store,
+    commits: 0,
+    async close() {
+      await store.close();
+      throw new Error('not closed');
+    },
+  });
+  const kernel = await createKernel(testConfig({ stateDir }), { store: broken });
+  await kernel.start();
+  await expect(kernel.close()).rejects.toThrow('not closed');
   const lock = await lockStateDir(stateDir);
   await lock.release();
   rmSync(stateDir, { recursive: true });

@@ -92,11 +92,12 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
   };
 
   const forget = async (spec: SandboxSpec, groups: readonly string[]): Promise<void> => {
-    await (await cgroups()).remove(groups);
-    await rm(spec.socketDir, { recursive: true, force: true });
-    await records.remove(spec.generation);
     live.delete(spec.generation);
     await images.release(spec.generation);
+    await (await cgroups()).remove(groups);
+    await rm(spec.socketDir, { recursive: true, force: true });
+    // Last: by its record a sweep finds what could not be removed now.
+    await records.remove(spec.generation);
   };
 
   const startIn = async (making: Promise<SandboxGroup>, spec: SandboxSpec): Promise<SandboxHandle> => {
@@ -115,6 +116,8 @@ export function createBubblewrapEngine(options: BubblewrapOptions): BubblewrapEn
         if (how === 'by itself') images.suspect();
         await forget(spec, group.dirs);
       },
+      onLeft: (err) =>
+        options.log?.warn({ sandbox: generation, err }, 'what a sandbox leaves cannot be removed: the next start of a kernel tries again'),
     });
     const owner = await slice(spec.slice);
     unwatch = disk.watch({

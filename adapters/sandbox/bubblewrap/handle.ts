@@ -20,8 +20,10 @@ export function sandboxHandle(options: {
   readonly group: SandboxGroup;
   readonly clock: Clock;
   readonly forget: (how: 'stopped' | 'by itself') => Promise<void>;
+  /** Something of it could not be removed: that changes nothing about its end. */
+  readonly onLeft: (error: unknown) => void;
 }): BubblewrapHandle {
-  const { generation, launched, group, clock, forget } = options;
+  const { generation, launched, group, clock, forget, onLeft } = options;
   let stopped: { reason: string; code?: 'disk_full' } | undefined;
   const stop = async (why: { reason: string; code?: 'disk_full' }) => {
     stopped ??= why;
@@ -33,7 +35,7 @@ export function sandboxHandle(options: {
     // Bubblewrap reaps the init, which the system lets die last; if something killed bubblewrap itself, the init is still dying.
     await untilGone(launched.init, clock);
     const oomKills = group.oomKills();
-    await forget(stopped === undefined ? 'by itself' : 'stopped');
+    await forget(stopped === undefined ? 'by itself' : 'stopped').catch(onLeft);
     if (stopped !== undefined) return stopped;
     const how = signal === null ? `exit ${code}` : signal;
     const memory = oomKills === 0 ? '' : ` after ${oomKills} of its processes were ended for want of memory`;
