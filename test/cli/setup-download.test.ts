@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runSetup } from '../../adapters/cli/commands/setup.ts';
 import { Output } from '../../adapters/cli/output.ts';
@@ -170,8 +170,10 @@ describe('finding 14: an installer is fetched into a file, its digest checked, a
     const file = join(dir, 'file');
     writeFileSync(file, 'mine');
     await expect(download({ url, sha256: sha256Hex(GOOD) }, file)).rejects.toMatchObject({ code: 'EEXIST' });
-    expect(readFileSync(file, 'utf8')).toBe('mine');
-    expect(dirname(file)).toBe(dir);
+    const link = join(dir, 'link');
+    symlinkSync(join(dir, 'elsewhere'), link);
+    await expect(download({ url, sha256: sha256Hex(GOOD) }, link)).rejects.toMatchObject({ code: 'EEXIST' });
+    expect([readFileSync(file, 'utf8'), existsSync(join(dir, 'elsewhere'))]).toEqual(['mine', false]);
   });
 
   it('no address without a digest, and no other scheme, gets into the configuration', () => {

@@ -1,11 +1,11 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createKernel } from '../../adapters/compose.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { commandLine } from '../support/command-line.ts';
-import { askFor, commandsOf, type E2eOptions, e2e, scenario } from '../support/e2e.ts';
+import { askFor, commandsOf, denyProgram, type E2eOptions, e2e, scenario } from '../support/e2e.ts';
 import { TestBroker } from '../support/test-broker.ts';
 
 const ADA = { tenant: 'default', user: 'ada' };
@@ -49,11 +49,7 @@ describe.each(PLACEMENTS)('a missing credential under %s', (placement) => {
 
   it('a denied call does not wait for it, and is told nothing of it', async () => {
     await using made = await world(new TestBroker(PROGRAMS), { placement });
-    const { digests } = await made.kernel.policyStatus();
-    const file = join(made.policyDir, 'data', 'call.yaml');
-    writeFileSync(file, readFileSync(file, 'utf8').replace('denied_programs: []', 'denied_programs: [sh]'));
-    while ((await made.kernel.policyStatus()).digests.data === digests.data)
-      await made.kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
+    await denyProgram(made, 'sh');
     const view = await made.turn('push it');
     expect(view.run.state).toBe('completed');
     const told = view.calls.find(({ capability }) => capability === 'shell.exec');

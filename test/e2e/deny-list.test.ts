@@ -1,18 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DESCRIPTORS, enforcerOf } from '../../core/capability/descriptors.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
-import { commandsOf, type E2e, e2e, scenario } from '../support/e2e.ts';
+import { commandsOf, denyProgram, e2e, scenario } from '../support/e2e.ts';
 import { hostileGuest } from '../support/hostile-guest.ts';
-
-/** Edits the live data and waits until the kernel runs on it. */
-async function denyProgram(world: E2e, program: string): Promise<void> {
-  const before = (await world.kernel.policyStatus()).digests.data;
-  const file = join(world.policyDir, 'data', 'call.yaml');
-  writeFileSync(file, readFileSync(file, 'utf8').replace('denied_programs: []', `denied_programs: [${program}]`));
-  while ((await world.kernel.policyStatus()).digests.data === before) await world.kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
-}
 
 describe.each(PLACEMENTS)('a program on the deny list, under %s', (placement) => {
   it('is refused without a restart, with its code in the event; before, it ran', async () => {

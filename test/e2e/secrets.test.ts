@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +12,7 @@ import type { RunView } from '../../core/kernel.ts';
 import { formsOf } from '../../core/leak/forms.ts';
 import { PLACEMENTS, type PlacementName } from '../../core/run/types.ts';
 import { steadyClock } from '../../core/seams/clock.ts';
-import { type E2e, e2e } from '../support/e2e.ts';
+import { type E2e, e2e, type ToolStep, workload } from '../support/e2e.ts';
 import { TestBroker } from '../support/test-broker.ts';
 
 const ADA = { tenant: 'default', user: 'ada' };
@@ -23,11 +22,7 @@ const SECRET = 'Tq7Zk2VxT9mB4wNc8RdL5yHs3JfG6pKaE1u0oWx2';
 const SHAPED = ['ghp', 'n4Yd8WqLr2Mv6Bx0Kt5Hz9Cs3Jf7Gp1Ea2Uo'].join('_');
 const CONFIG = `[remote]\ntoken = ${SHAPED}\nurl = https://example.test/\n`;
 
-interface Step {
-  readonly tool: string;
-  readonly args: { readonly [name: string]: Json };
-}
-const sh = (script: string, more: { readonly [name: string]: Json } = {}): Step => ({
+const sh = (script: string, more: { readonly [name: string]: Json } = {}): ToolStep => ({
   tool: 'shell',
   args: { argv: ['sh', '-c', script], ...more },
 });
@@ -35,7 +30,7 @@ const HEX = "od -An -v -tx1 secret | tr -d ' \\n'";
 const padded = (before: number) => `head -c ${before} /dev/zero | tr '\\0' x; cat secret; head -c 4000 /dev/zero | tr '\\0' y`;
 
 /** Every way in which a command may print what is in the file `secret`. */
-const STEPS: readonly Step[] = [
+const STEPS: readonly ToolStep[] = [
   sh('cat secret; echo; cat secret >&2'),
   sh('base64 -w 0 secret; echo; base64 secret | tr -d "="'),
   sh(`${HEX}; echo; ${HEX} | tr a-f A-F; echo; ${HEX} | sed 's/../%&/g'`),
@@ -60,14 +55,6 @@ const STEPS: readonly Step[] = [
   { tool: 'write_file', args: { path: 'written', body: CONFIG } },
   sh('cmp config written && echo equal'),
 ];
-
-function workload(): string {
-  const steps = STEPS.map(({ tool, args }) => ({ content: 'next', toolCalls: [{ name: tool, args }] }));
-  const file = join(mkdtempSync(join(tmpdir(), 'ow-secrets-')), 'workload.json');
-  const name = 'secrets';
-  writeFileSync(file, JSON.stringify({ name, description: name, steps: [...steps, { content: `Done: ${SECRET}`, toolCalls: [] }] }));
-  return file;
-}
 
 /** Pieces of half a form or more that are in a text. */
 const foundIn = (text: string): string[] =>
@@ -126,7 +113,7 @@ async function spill(placement: PlacementName, live: boolean) {
   const seen: string[] = [];
   await using world = await e2e({
     placement,
-    scenario: workload(),
+    scenario: workload(STEPS, `Done: ${SECRET}`),
     onModel: async (request) => void seen.push(JSON.stringify(request)),
     kernel: { adapters: [broker.manifest, channel], log, onEvent: (event) => logEvent(late.world?.kernel.log ?? log, event) },
   });

@@ -178,31 +178,38 @@ export function smallRepository(): Buffer {
   return bundle;
 }
 
+/** One call of a tool that the scripted model makes. */
+export interface ToolStep {
+  readonly tool: string;
+  readonly args: { readonly [name: string]: Json };
+}
+
 /** A scenario of one command a step, as a file; `background` is started first, declared as such. */
 export function scenario(name: string, commands: readonly (readonly string[])[], more: { background?: readonly string[] } = {}): string {
-  const shell = (argv: readonly string[], args: object = {}) => ({
-    content: 'next',
-    toolCalls: [{ name: 'shell', args: { argv, ...args } }],
-  });
+  const shell = (argv: readonly string[], args: ToolStep['args'] = {}): ToolStep => ({ tool: 'shell', args: { argv, ...args } });
+  const first = more.background === undefined ? [] : [shell(more.background, { background: true })];
+  return scenarioFile(name, [...first, ...commands.map((argv) => shell(argv))]);
+}
+
+/** A scenario of one tool call a step, `{{result.<step>.0.…}}` filled from the steps before. */
+export const workload = (calls: readonly ToolStep[], reply?: string): string => scenarioFile('workload', calls, reply);
+
+function scenarioFile(name: string, calls: readonly ToolStep[], reply = 'Done.'): string {
   const steps = [
-    ...(more.background === undefined ? [] : [shell(more.background, { background: true })]),
-    ...commands.map((argv) => shell(argv)),
-    { content: 'Done.', toolCalls: [] },
+    ...calls.map(({ tool, args }) => ({ content: 'next', toolCalls: [{ name: tool, args }] })),
+    { content: reply, toolCalls: [] },
   ];
   const file = join(mkdtempSync(join(tmpdir(), 'ow-scenario-')), `${name}.json`);
   writeFileSync(file, JSON.stringify({ name, description: name, steps }));
   return file;
 }
 
-/** One tool call a step, `{{result.<step>.0.…}}` filled from the steps before. */
-export function workload(calls: readonly { readonly tool: string; readonly args: { readonly [name: string]: Json } }[]): string {
-  const steps = [
-    ...calls.map(({ tool, args }) => ({ content: 'next', toolCalls: [{ name: tool, args }] })),
-    { content: 'Done.', toolCalls: [] },
-  ];
-  const file = join(mkdtempSync(join(tmpdir(), 'ow-shell-')), 'workload.json');
-  writeFileSync(file, JSON.stringify({ name: 'workload', description: 'tool calls of a test', steps }));
-  return file;
+/** Denies a program in the live data, and waits until the kernel runs on it. */
+export async function denyProgram({ kernel, policyDir }: E2e, program: string): Promise<void> {
+  const before = (await kernel.policyStatus()).digests.data;
+  const file = join(policyDir, 'data', 'call.yaml');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('denied_programs: []', `denied_programs: [${program}]`));
+  while ((await kernel.policyStatus()).digests.data === before) await kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
 }
 
 /** Recorded outcomes of the commands a run executed, in order. */
