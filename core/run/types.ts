@@ -20,7 +20,6 @@ export const TRANSITIONS: Readonly<Record<RunState, readonly RunState[]>> = {
 
 /** States that hold the thread: at most one run of a thread is in one of these, whoever its actor is. */
 export const ACTIVE_STATES = ['running', 'parked', 'cancelling'] as const satisfies readonly RunState[];
-export const TERMINAL_STATES = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunState[];
 
 export const isTerminal = (state: RunState): boolean => TRANSITIONS[state].length === 0;
 
