@@ -89,4 +89,47 @@ describe('what the kernel logs', () => {
       ),
     ).not.toContain(HALF);
   });
+
+  it('is a line whatever the broker and the values do: what cannot be scrubbed is withheld, and nothing is thrown', () => {
+    const hostile = Object.defineProperty(new Error('hostile'), 'body', { enumerable: true, get: () => expect.fail(SECRET) });
+    const lines = [
+      logged(
+        () => {
+          throw new Error(`no vault ${SECRET}`);
+        },
+        (log) => log.error({ note: SECRET }, `said ${SECRET}`),
+      ),
+      logged(
+        () => [SECRET],
+        (log) => log.error({ err: hostile }, 'an error'),
+      ),
+    ];
+    for (const line of lines) {
+      expect(line).not.toContain(SECRET);
+      expect(line).toContain('withheld');
+    }
+  });
+
+  it('looks at a bounded part of what an error drags along, in circles too', () => {
+    const circle: Record<string, unknown>[] = Array.from({ length: 40 }, () => ({}));
+    let reads = 0;
+    for (const node of circle) {
+      for (const [at, other] of circle.entries()) {
+        Object.defineProperty(node, `to${at}`, {
+          enumerable: true,
+          get: () => {
+            reads += 1;
+            return reads > 100_000 ? expect.fail('without end') : other;
+          },
+        });
+      }
+    }
+    const text = logged(
+      () => [SECRET],
+      (log) => log.error({ err: Object.assign(new Error(`dragging ${SECRET}`), { request: circle[0] }) }, 'an error'),
+    );
+    expect(reads).toBeLessThanOrEqual(500);
+    expect(text).toContain('dragging [redacted]');
+    expect(text).not.toContain(SECRET);
+  });
 });
