@@ -18,7 +18,10 @@ export const onWith =
     return dispatch(async (context) => (await load())(context, ...(given as never[])), command.optsWithGlobals() as GlobalOptions);
   };
 
-/** An option that takes any text takes no empty one: that is a variable that was not set, and would be read as the working directory or as nothing. */
+/**
+ * An option that takes any text takes no empty one: that is a variable that was not set, and would be read as the working directory or as
+ * nothing.
+ */
 export function refuseEmptyValues(command: Command): void {
   for (const option of command.options) {
     if ((option.required || option.optional) && option.parseArg === undefined) option.argParser(textArgument);

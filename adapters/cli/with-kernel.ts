@@ -28,8 +28,8 @@ export type SessionOptions =
   | { readonly execute: false; openRows(config: CompiledConfig): Promise<KernelOperations & { close(): Promise<void> }> };
 
 /**
- * Connects to the kernel that runs, else opens one in this process, or its store alone. When another process holds the state directory without answering yet
- * (it is starting, ending, or a short command), waits for it.
+ * Connects to the kernel that runs, else opens one in this process, or its store alone. When another process holds the state directory
+ * without answering yet (it is starting, ending, or a short command), waits for it.
  * @throws StoreError `state_locked` when it stays held; PrerequisiteError `state_directory_unusable`
  */
 export async function openSession(config: CompiledConfig, options: SessionOptions): Promise<KernelSession> {

@@ -173,7 +173,10 @@ function aboutOf(input: Readonly<Record<string, unknown>>): Json {
   }
 }
 
-/** A version never falls; where changes are signed each raises it, so that an old signature cannot be used again. @throws PolicyError `policy_version` */
+/**
+ * A version never falls; where changes are signed each raises it, so that an old signature cannot be used again.
+ * @throws PolicyError `policy_version`
+ */
 export function requireVersion({ digests }: Bundle, highest: number, signed: boolean): void {
   const wanted = signed ? highest + 1 : highest;
   if (highest > 0 && digests.version < wanted) {

@@ -5,8 +5,8 @@ import { PROBE_IDENTITY, PROBE_SEAT, type Probe, type Probes, textsAt, valueAt }
 
 /**
  * Questions about everything that two versions of the data name, in their Rego form: each capability for each caller, each program,
- * pattern and option, each placement and reviewed row, each approver, each listed host, each way to make a trigger. A change of data that widens shows in one of them, whether or not
- * anybody has asked it yet.
+ * pattern and option, each placement and reviewed row, each approver, each listed host, each way to make a trigger. A change of data that
+ * widens shows in one of them, whether or not anybody has asked it yet.
  *
  * @param now - `data.settings` that runs
  * @param next - `data.settings` that is to run

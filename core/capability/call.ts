@@ -34,11 +34,12 @@ const CLOSE_MARGIN_MS = 1000;
 
 /**
  * The call pipeline, one path for every placement:
- * fence → form → reserve → credential? → decide → [credential missing: park] → [approved by a person, or park] → seal → ledger → dispatch →
- * obligations → ledger → event.
+ * fence → form → reserve → credential? → decide → [credential missing: park] → [approved by a person, or park] → seal → ledger →
+ * dispatch → obligations → ledger → event.
  * (Bounds of the socket and authentication come before it, in the membrane.)
  *
- * @throws CallError, StoreError `stale_fence` `disk_full` `store_unavailable`; the call has then not been executed, or its row stays `dispatched` for the next attempt
+ * @throws CallError, StoreError `stale_fence` `disk_full` `store_unavailable`; the call has then not been executed, or its row stays
+ * `dispatched` for the next attempt
  */
 export async function call(deps: CallDeps, scope: CallScope, request: CallRequest, onDelta?: (text: string) => void): Promise<CallReply> {
   const run = deps.live.find(scope.run);

@@ -148,7 +148,7 @@ export interface SavedOutput {
 
 /** A command's outcome as it is recorded and given back: what the kernel knows of it beside what was told. */
 export interface RecordedCommand extends CommandOutcome {
-  /** The engine has counted a process of this sandbox that was ended for want of memory, while this command ran and one of its processes was killed. */
+  /** While this command ran and one of its processes was killed, the engine has counted a process of this sandbox ended for want of memory. */
   readonly oom?: true;
   /** The engine has counted processes that this sandbox could not make, at its limit, while this command ran. */
   readonly pids?: true;

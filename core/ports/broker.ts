@@ -19,10 +19,12 @@ export type CallCredential =
 /**
  * Secrets. The one that is shipped keeps none: an adapter (`core/adapter.ts`) can.
  *
- * - B1 `liveSecrets` gives every secret value that is now leased to the owner, and without an owner those of everybody; the caller keeps none of them.
+ * - B1 `liveSecrets` gives every secret value that is now leased to the owner, and without an owner those of everybody; the caller keeps none
+ *   of them.
  * - B2 `credentialOf` says what a call of this owner would be given, and gives nothing yet. A recipe's name is a name (`NAME_PATTERN`); neither it
  *   nor the hint holds a secret.
- * - B3 `isMissing` is true exactly while a call of the owner by that recipe would be answered `missing`; of a recipe that is not known nothing is missing.
+ * - B3 `isMissing` is true exactly while a call of the owner by that recipe would be answered `missing`; of a recipe that is not known
+ *   nothing is missing.
  */
 export interface Broker {
   liveSecrets(owner?: Owner): readonly string[];

@@ -49,8 +49,9 @@ import type { RetentionStore } from './retention-store.ts';
  * - S19 and S20: `RetentionStore`.
  *
  * Methods without an `event` parameter append their own: `add` `user.added`, `addToken` `user.token_issued`, `revokeTokens`
- * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`, `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row,
- * `sweep` `delivery.unknown` a row; `close` with effect `message` appends `message.posted` after its own.
+ * `user.tokens_revoked`, `setDisabled` `user.disabled | user.enabled`, `post` `message.posted` and `run.queued`, `steer` `run.steered`,
+ * `claim` `run.claimed`, `expire` `run.reclaimed | run.failed | run.cancelled`, `judge` `call.unknown` a row, `sweep` `delivery.unknown` a
+ * row; `close` with effect `message` appends `message.posted` after its own.
  * Beside the codes named below any method may reject with `disk_full` (retryable) or `store_unavailable`; nothing was changed then.
  */
 export interface Store {

@@ -26,7 +26,8 @@ interface Attempt {
 }
 
 /**
- * Claims runs while there is room, heartbeats what it holds, and sweeps: expired leases and approvals, gates whose credential has come. Wake-ups are hints; claims by polling are what counts.
+ * Claims runs while there is room, heartbeats what it holds, and sweeps: expired leases and approvals, gates whose credential has come.
+ * Wake-ups are hints; claims by polling are what counts.
  */
 export class Scheduler implements AsyncDisposable {
   readonly #deps: SchedulerDeps;

@@ -46,7 +46,10 @@ export class BackgroundCommands {
     mkdirSync(`${deps.settings.privateDir}/background`, { recursive: true, mode: 0o700 });
   }
 
-  /** Answers as soon as the command has started. @throws GuestError `background_limit`, `invalid_arguments` (`save`), and those of a foreground command's start */
+  /**
+   * Answers as soon as the command has started.
+   * @throws GuestError `background_limit`, `invalid_arguments` (`save`), and those of a foreground command's start
+   */
   async start(command: ToolCommand): Promise<CommandOutcome> {
     if (command.save !== undefined) throw new GuestError('invalid_arguments', 'save: what a background command prints is in its log');
     const plan = planCommand(command, this.#deps.settings);
