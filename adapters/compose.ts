@@ -148,11 +148,18 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
     bind(T.policy)
       .toResolvedValue(
         async (clock: Clock, store: Store) => {
-          const onEvent = (event: NewEvent) =>
+          const onEvent = (event: NewEvent) => {
+            if (event.type === 'policy.reload_failed') {
+              log.warn(
+                { code: event.data?.code },
+                `rules on disk are refused, older ones run (outwork policy status): ${event.data?.message}`,
+              );
+            }
             void store.events.append(event, clock.now()).catch((error: unknown) => {
               // Of a kernel that could not be put together only the fault counts, not what was on its way when the store closed.
               if (undo.length > 0) onError(error, undefined);
             });
+          };
           return kept(await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent }), (policy) => policy.close());
         },
         [T.clock, T.store],
@@ -370,7 +377,7 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
             engineFault: () => engineFault(stateDir),
             follower:
               options.onEvent &&
-              new EventFollower({ events: store.events, onEvent: options.onEvent, onError: (error) => onError(error, undefined) }),
+              new EventFollower({ events: store.events, clock, onEvent: options.onEvent, onError: (error) => onError(error, undefined) }),
             unlock: () => undo[0]?.(),
           }),
         [T.store, T.clock, T.policy, T.membrane, T.engine, T.sandboxes, T.scheduler, T.deliverer, T.model, T.accounts],

@@ -1,14 +1,19 @@
 import type { KernelEvent } from '../core/events.ts';
 import type { EventStore } from '../core/ports/store.ts';
+import { pause } from '../core/run/pause.ts';
+import type { Clock } from '../core/seams/clock.ts';
 
 export interface EventFollowerDeps {
   readonly events: EventStore;
+  readonly clock: Clock;
   /** Gets every event newer than the start, once and in order. */
   readonly onEvent: (event: KernelEvent) => void;
   readonly onError: (error: unknown) => void;
 }
 
 const BATCH = 200;
+/** From a read that failed to the next one. */
+const AGAIN_MS = 5000;
 
 /** Reads the log as it grows and hands each event on: how metrics and the log learn what happens, without a word in the code that does it. */
 export class EventFollower {
@@ -34,16 +39,17 @@ export class EventFollower {
   }
 
   async #follow(): Promise<void> {
-    try {
-      for (;;) {
-        const last = this.#closing.signal.aborted;
+    const { events, clock, onError } = this.#deps;
+    const { signal } = this.#closing;
+    for (let last = false; !last; ) {
+      last = signal.aborted;
+      try {
         await this.#drain();
-        if (last) return;
-        await this.#deps.events.changed(this.#cursor, this.#closing.signal);
+        if (!last) await events.changed(this.#cursor, signal);
+      } catch (error) {
+        onError(error);
+        if (!last) await pause(clock, AGAIN_MS, signal);
       }
-    } catch (error) {
-      // The store is gone or broken: whoever uses it says so too; watching ends here.
-      this.#deps.onError(error);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Store } from '../ports/store.ts';
 import type { Clock } from '../seams/clock.ts';
 import type { Delivery } from '../seams/delivery.ts';
+import { pause } from './pause.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface DeliverDeps {
@@ -12,6 +13,9 @@ export interface DeliverDeps {
 
 /** After a refusal, of an item by its channel or of a write by the store, it is tried again. */
 const RETRY_MS = 5000;
+
+/** A channel that is still at it when the kernel closes has so long to come to its end. */
+const CLOSING_MS = 5000;
 
 /**
  * Brings durable replies to their channel, one at a time, in order of their threads. A channel that rejects surely has not taken the item:
@@ -68,7 +72,9 @@ export class Deliverer implements AsyncDisposable {
       return untilStored(clock, this.#closing.signal, () => store.deliveries.finish(id, to, event, clock.now()));
     };
     try {
-      await delivery.deliver({ id, tenant, thread, run, user, body, kind, ...(approval === undefined ? {} : { approval }) });
+      const sending = delivery.deliver({ id, tenant, thread, run, user, body, kind, ...(approval === undefined ? {} : { approval }) });
+      // Whether it was sent is not known then: the next kernel's sweep says so.
+      if (!(await this.#endsInTime(sending))) return false;
     } catch (error) {
       await finish('prepared', 'delivery.failed');
       this.#deps.onError(error, run);
@@ -77,5 +83,22 @@ export class Deliverer implements AsyncDisposable {
     }
     await finish('delivered', 'delivery.sent');
     return true;
+  }
+
+  /** @returns false when the kernel closes and it does not end soon */
+  async #endsInTime(sending: Promise<void>): Promise<boolean> {
+    const over = new AbortController();
+    const closed = async () => {
+      const { signal } = this.#closing;
+      if (!signal.aborted)
+        await new Promise((wake) => AbortSignal.any([signal, over.signal]).addEventListener('abort', wake, { once: true }));
+      await pause(this.#deps.clock, CLOSING_MS, over.signal);
+      return false;
+    };
+    try {
+      return await Promise.race([sending.then(() => true), closed()]);
+    } finally {
+      over.abort();
+    }
   }
 }

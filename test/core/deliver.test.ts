@@ -41,3 +41,24 @@ it('BL-108 a reply whose channel refused it while the disk was full is not lost:
   expect(errors.map(String)).toEqual(['Error: not now']);
   expect(errors.some((error) => error instanceof StoreError)).toBe(false);
 });
+
+it('a channel that never answers keeps no kernel from closing; whether it was sent is told as unknown by the next one', async () => {
+  const world = await callWorld();
+  await call(world.deps, world.scope, { key: { step: 0, call: 2 }, capability: 'message.post', args: { body: 'the reply' } });
+  const sending = Promise.withResolvers<void>();
+  const delivery: Delivery = {
+    name: 'test',
+    deliver: () => {
+      sending.resolve();
+      return new Promise(() => {});
+    },
+  };
+  const deliverer = new Deliverer({ store: world.store, clock: world.clock, delivery, onError: (error) => expect.fail(String(error)) });
+  deliverer.kick();
+  await sending.promise;
+  const closing = deliverer[Symbol.asyncDispose]();
+  await setImmediate();
+  world.clock.advance(5000);
+  await closing;
+  expect((await world.store.deliveries.list({ limit: 10 })).map(({ state }) => state)).toEqual(['sending']);
+});
