@@ -37,7 +37,7 @@ export async function buildPolicy(dir: string, siteDir?: string): Promise<Manife
     const rules = [...(await listRules(dir)), ...(await sitePaths(dir, siteDir))];
     const args = ['build', '--target', 'wasm', '--entrypoint', ENTRYPOINT, '--capabilities', capabilities, '--output', archive, ...rules];
     const built = await runOpa(opa, args, dir);
-    if (built.code !== 0) throw failed(built.stderr || built.stdout);
+    if (built.code !== 0) throw failed((built.stderr || built.stdout).replace(/^error: /, ''));
     const wasm = fileInTar(gunzipSync(await readFile(archive)), '/policy.wasm');
     refuseHostFunctions(wasm);
     const manifest: Manifest = {
@@ -49,11 +49,11 @@ export async function buildPolicy(dir: string, siteDir?: string): Promise<Manife
       wasm: sha256Hex(wasm),
       rules: ruleNotes(files),
     };
-    const dist = distDir(dir, siteDir);
-    await mkdir(dist, { recursive: true });
-    await replaceFile(join(dist, 'policy.wasm'), wasm);
-    await replaceFile(join(dist, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-    if (siteDir === undefined) await replaceFile(join(dist, SHIPPED_DATA), `${await dataText(dir)}\n`);
+    await writeDist(distDir(dir, siteDir), {
+      'policy.wasm': wasm,
+      'manifest.json': `${JSON.stringify(manifest, null, 2)}\n`,
+      ...(siteDir === undefined ? { [SHIPPED_DATA]: `${await dataText(dir)}\n` } : {}),
+    });
     return manifest;
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -93,10 +93,17 @@ function fileInTar(tar: Buffer, name: string): Uint8Array<ArrayBuffer> {
   throw failed(`The compiler's archive holds no ${name}.`);
 }
 
-/** A reader sees the old bytes or the new ones. */
-async function replaceFile(path: string, body: string | Uint8Array): Promise<void> {
-  await writeFile(`${path}.new`, body);
-  await rename(`${path}.new`, path);
+/** Of each file a reader sees the old bytes or the new ones. */
+async function writeDist(dist: string, files: Readonly<Record<string, string | Uint8Array>>): Promise<void> {
+  try {
+    await mkdir(dist, { recursive: true });
+    for (const [name, body] of Object.entries(files)) {
+      await writeFile(join(dist, `${name}.new`), body);
+      await rename(join(dist, `${name}.new`), join(dist, name));
+    }
+  } catch (error) {
+    throw failed(`${dist} cannot be written: ${(error as Error).message}`);
+  }
 }
 
 const failed = (message: string): PolicyError => new PolicyError('policy_build_failed', message.trim());

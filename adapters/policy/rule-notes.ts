@@ -58,7 +58,7 @@ export const packageOfPath = (file: string): string => dirname(file).replaceAll(
 
 async function parseFile(opa: string, dir: string, file: string): Promise<ParsedFile> {
   const { code, stdout, stderr } = await runOpa(opa, ['parse', '--format', 'json', '--json-include', 'locations', file], dir);
-  if (code !== 0) throw new PolicyError('policy_test_failed', `opa parse: ${stderr.trim()}`);
+  if (code !== 0) throw new PolicyError('policy_test_failed', `opa parse: ${faultsOf(file, stderr)}`);
   const parsed = JSON.parse(stdout) as { package: { path: readonly { value: string }[] }; rules?: readonly RawRule[] };
   const documents = new Map<string, Annotation>();
   const rules = (parsed.rules ?? []).map((raw): ParsedRule => {
@@ -75,4 +75,15 @@ async function parseFile(opa: string, dir: string, file: string): Promise<Parsed
   });
   const path = parsed.package.path.map(({ value }) => value).slice(1);
   return { file, package: path.join('.'), rules };
+}
+
+/** OPA's own words, a line each: it tells parse errors in JSON. */
+function faultsOf(file: string, stderr: string): string {
+  try {
+    const { errors } = JSON.parse(stderr) as { errors: readonly { message: string; location?: { row: number; col: number } }[] };
+    const lines = errors.map(({ message, location: at }) => `${file}${at === undefined ? '' : `:${at.row}:${at.col}`}: ${message}`);
+    return [...new Set(lines)].join('\n');
+  } catch {
+    return stderr.trim();
+  }
 }

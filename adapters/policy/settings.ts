@@ -37,7 +37,8 @@ export async function loadSettings(dir: string, siteDir?: string, cache: FileCac
 
 async function loadFolder(dir: string, cache: FileCache): Promise<Record<string, unknown>> {
   const files = await namesIn(join(dir, 'data'), '.yaml');
-  const schemas = await namesIn(join(dir, 'schemas', 'settings'), '.json');
+  const folder = join(dir, 'schemas', 'settings');
+  const schemas = existsSync(folder) ? await namesIn(folder, '.json') : [];
   const lonely = files.find((name) => !schemas.includes(name)) ?? schemas.find((name) => !files.includes(name));
   if (lonely !== undefined) throw malformed(`data/${lonely}.yaml`, `needs both the file and schemas/settings/${lonely}.json`);
   const settings: Record<string, unknown> = {};
@@ -47,19 +48,26 @@ async function loadFolder(dir: string, cache: FileCache): Promise<Record<string,
 
 async function loadFile(dir: string, name: string, cache: FileCache): Promise<unknown> {
   const file = `data/${name}.yaml`;
-  const [text, schema] = await Promise.all([
-    readFile(join(dir, file), 'utf8'),
-    readFile(join(dir, 'schemas', 'settings', `${name}.json`), 'utf8'),
-  ]);
+  const read = (path: string) =>
+    readFile(join(dir, path), 'utf8').catch((error: Error) => {
+      throw malformed(path, error.message);
+    });
+  const [text, schema] = await Promise.all([read(file), read(schemaOf(name))]);
   const key = join(dir, file);
-  const check = cache.get(`${key} schema`, schema, () => schemaCheck(schema));
+  const check = cache.get(`${key} schema`, schema, () => schemaCheck(schemaOf(name), schema));
   return cache.get(key, `${schema}\0${text}`, () => checkedValue(file, text, check));
 }
 
-function schemaCheck(schema: string): ValidateFunction {
+const schemaOf = (name: string): string => `schemas/settings/${name}.json`;
+
+function schemaCheck(file: string, schema: string): ValidateFunction {
   const ajv = new Ajv({ strict: true, strictRequired: false, formats: DATA_FORMATS });
   ajv.addKeyword({ keyword: 'narrows', metaSchema: { enum: DIRECTIONS } });
-  return ajv.compile(JSON.parse(schema));
+  try {
+    return ajv.compile(JSON.parse(schema));
+  } catch (error) {
+    throw malformed(file, (error as Error).message);
+  }
 }
 
 function checkedValue(file: string, text: string, check: ValidateFunction): unknown {
@@ -103,7 +111,9 @@ function plainValue(document: Document, file: string): unknown {
 }
 
 async function namesIn(dir: string, extension: string): Promise<readonly string[]> {
-  const names = await readdir(dir);
+  const names = await readdir(dir).catch((error: Error) => {
+    throw malformed(dir, error.message);
+  });
   return names
     .filter((name) => name.endsWith(extension) && !name.startsWith('.'))
     .map((name) => name.slice(0, -extension.length))

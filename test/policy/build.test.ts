@@ -34,6 +34,28 @@ describe('a build gives the same bytes wherever it happens', () => {
   });
 });
 
+describe('what cannot be built', () => {
+  test('a rule that does not parse is told by file, line and column', async () => {
+    const dir = await copyOfShipped();
+    await appendFile(join(dir, 'outwork', 'call', 'ask.rego'), '\nask contains x if {\n');
+    const lines = (await readFile(join(dir, 'outwork', 'call', 'ask.rego'), 'utf8')).split('\n').length;
+    await expect(buildPolicy(dir)).rejects.toMatchObject({
+      code: 'policy_build_failed',
+      message: expect.stringMatching(new RegExp(`^opa parse: outwork/call/ask\\.rego:${lines}:\\d+: unexpected eof token$`)),
+    });
+  });
+
+  test('a place that cannot be written is named', async () => {
+    const dir = await copyOfShipped();
+    await rm(join(dir, 'dist'), { recursive: true });
+    await writeFile(join(dir, 'dist'), 'a file');
+    await expect(buildPolicy(dir)).rejects.toMatchObject({
+      code: 'policy_build_failed',
+      message: expect.stringContaining(`${join(dir, 'dist')} cannot be written: `),
+    });
+  });
+});
+
 describe('BL-127 a built-in that is not part of the module refuses the build', () => {
   test('those that are admitted build (control)', async () => {
     await tinyPolicy('decision := {"a": regex.match("a+", input.x), "b": concat("", [lower(input.x)]), "c": object.union(input, {})}');

@@ -122,6 +122,25 @@ test_success_other if count(call.deny) == 0 with input as {"args": {"argv": ["ma
   });
 });
 
+describe('data of a site that is not whole', () => {
+  test.each([
+    ['no schema', { 'data/words.yaml': 'words: []\n' }, 'data/words.yaml: needs both the file and schemas/settings/words.json'],
+    ['a schema that is no JSON', { 'data/words.yaml': 'words: []\n', 'schemas/settings/words.json': '{' }, 'schemas/settings/words.json: '],
+    ['a schema that is none', { 'data/words.yaml': 'words: []\n', 'schemas/settings/words.json': '{"type": 5}' }, 'settings/words.json: '],
+  ])('%s: the gate says so, and the others are told too', async (_, files, fault) => {
+    const dir = await copyOfShipped();
+    const siteDir = await siteWith(dir, { 'site/call/rule.rego': siteRule('deny', REASON, PUSH) });
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(siteDir, path)), { recursive: true });
+      await writeFile(join(siteDir, path), text);
+    }
+    const gates = await checkPolicy({ dir, siteDir });
+    expect(gates.find(({ gate }) => gate === 'data')).toMatchObject({ ok: false, detail: expect.stringContaining(fault) });
+    expect(gates.at(-1)).toMatchObject({ gate: 'signature', ok: true });
+    await expect(startEngine(dir, { siteDir })).rejects.toMatchObject({ code: 'policy_malformed' });
+  });
+});
+
 describe('rules of a site widen nothing', () => {
   test('an obligation that would loosen is a deny', async () => {
     const { engine } = await withRule('obligations', '{"kind": "effect_class", "class": "pure"}', PUSH);

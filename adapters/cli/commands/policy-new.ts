@@ -50,7 +50,8 @@ const ASKED: readonly PolicyKind[] = ['call', 'trigger'];
 
 /**
  * Writes a rule and its test that pass every gate as they are: in the site's rules when `policies.dir` is configured, else in the bundle.
- * @throws UsageError `usage` for a name that is none, or an effect that the kind does not know; `conflict` when a file is there
+ * @throws UsageError `usage` for a name that is none, or an effect that the kind does not know; `conflict` when a file is there;
+ *   `invalid_argument` when its folder cannot be written
  */
 export async function policyNewRule(context: CommandContext, name: string, { kind, effect }: NewRuleOptions): Promise<number> {
   if (!/^[a-z][a-z0-9_]{2,62}$/.test(name))
@@ -64,9 +65,13 @@ export async function policyNewRule(context: CommandContext, name: string, { kin
   const taken = files.find((file) => existsSync(file));
   if (taken !== undefined) throw new UsageError('conflict', `${taken} is there already`);
   const of = `${siteDir === undefined ? 'outwork' : 'site'}.${kind}`;
-  await mkdir(folder, { recursive: true });
-  await writeFile(files[0], ruleText(of, name, kind, effect));
-  await writeFile(files[1], testText(of, name, kind, effect));
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(files[0], ruleText(of, name, kind, effect));
+    await writeFile(files[1], testText(of, name, kind, effect));
+  } catch (cause) {
+    throw new UsageError('invalid_argument', `${folder} cannot be written: ${(cause as Error).message}`, { cause });
+  }
   if (context.out.json) context.out.document({ rule: files[0], test: files[1] });
   else {
     for (const file of files) context.out.line(file);
