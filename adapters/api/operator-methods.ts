@@ -1,7 +1,7 @@
 import { APPROVAL_STATES } from '../../core/approval/types.ts';
 import type { KernelOperations } from '../../core/kernel.ts';
 import { SAFETY } from '../../core/limits.ts';
-import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
+import { HARNESSES, PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
 
 export type OperatorMethod = keyof KernelOperations;
 
@@ -44,7 +44,7 @@ export const OPERATOR_METHODS: Readonly<Record<OperatorMethod, { readonly args: 
           body: BODY,
           thread: id('thr'),
           placement: { enum: PLACEMENTS },
-          harness: NAME,
+          harness: { enum: HARNESSES },
           origin: { enum: ['interactive', 'trigger', 'operator'] },
         },
         ['tenant', 'user', 'body'],

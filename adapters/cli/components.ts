@@ -8,6 +8,7 @@ import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
 import { INIT_SCRIPT, imagesDirOf } from '../sandbox/bubblewrap/engine.ts';
+import { textOfFaults } from '../sandbox/bubblewrap/image-keeper.ts';
 import { checkImage } from '../sandbox/bubblewrap/image-store.ts';
 import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
@@ -89,7 +90,7 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
     const wrong = faults.filter(({ why }) => why !== 'stale');
     if (wrong.length === 0)
       return [{ id: 'image', ok: true, detail: `not built yet from today's sources (${digest}); the next start does` }];
-    const detail = `not as it was built: ${wrong.map(({ part, why }) => `${part} ${why}`).join(', ')}; the next start builds it again`;
+    const detail = `not as it was built: ${textOfFaults(wrong)}; the next start builds it again`;
     return [{ id: 'image', ok: false, warning: true, detail, fix: 'outwork sandbox image build' }];
   },
   async policy({ policyDir, siteDir }) {

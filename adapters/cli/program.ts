@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
+import { HARNESSES, PLACEMENTS, TRANSITIONS } from '../../core/run/types.ts';
 import { addApproval } from './approval-program.ts';
 import { DAY, durationArgument, idArgument, listOf, nameArgument, numberArgument } from './arguments.ts';
 import { type Dispatch, type On, onWith, refuseEmptyValues } from './grammar.ts';
@@ -66,7 +66,7 @@ function addRun(program: Command, on: On): void {
     .option('--tenant <name>', 'tenant of the user (default: default)', nameArgument)
     .option('--thread <id>', 'thread to go on with', idArgument('thr'))
     .addOption(new Option('--placement <name>', 'placement of this run, over the configured one').choices(PLACEMENTS))
-    .option('--harness <name>', 'agent program', nameArgument)
+    .addOption(new Option('--harness <name>', 'agent program, over the configured one').choices(HARNESSES))
     .option('--scenario <name>', 'scenario of the scripted model: a name or a path')
     .option('--wait', 'stay through gates until the run has ended')
     .action(on(async () => (await import('./commands/run.ts')).runCommand));

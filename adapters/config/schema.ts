@@ -11,7 +11,7 @@ import {
   SAFETY,
   SANDBOX_LIMITS,
 } from '../../core/limits.ts';
-import { PLACEMENTS } from '../../core/run/types.ts';
+import { HARNESSES, PLACEMENTS } from '../../core/run/types.ts';
 
 const KiB = 1024;
 const SECOND = 1000;
@@ -117,7 +117,7 @@ export const configFileSchema = z.strictObject({
     .union([z.literal('serialize'), z.strictObject({ parallel: z.int().min(1).max(64) })])
     .describe('Runs of one user at once over all of their threads: one, or `parallel: n`.')
     .optional(),
-  harness: name.describe('The agent program.').optional(),
+  harness: z.enum(HARNESSES).describe('The agent program.').optional(),
   model: z
     .strictObject({
       gateway: z.literal('scripted').describe('Who answers for the model.').optional(),

@@ -48,7 +48,8 @@ export async function loadBundle(dir: string, siteDir?: string, cache: FileCache
       siteDir === undefined ? undefined : loadSite(siteDir),
       readFile(join(dist, 'release.jws'), 'utf8').catch(() => undefined),
     ]);
-    if (sources !== manifest.sources) throw stale('The rules are not those that policies were built from.');
+    if (sources !== manifest.sources)
+      throw stale(`${dist} was built from other rules: they, or the shipped ones beside them, have changed since.`);
     if (sha256Hex(wasm) !== manifest.wasm) throw stale('The compiled policy is not the one its manifest names.');
     const digests = { rules: manifest.wasm, data: settings.digest, version: settings.version };
     return {

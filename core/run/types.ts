@@ -3,6 +3,9 @@
 export const PLACEMENTS = ['host-loop-shell', 'disposable-per-run', 'persistent-per-user'] as const;
 export type PlacementName = (typeof PLACEMENTS)[number];
 
+/** Harnesses that are built: in the kernel process (`adapters/compose.ts`) and in the guest (`harnesses/guest/harnesses.ts`). */
+export const HARNESSES = ['scripted'] as const;
+
 export type EngineName = 'bubblewrap' | 'docker';
 
 export type RunState = 'queued' | 'running' | 'parked' | 'cancelling' | 'completed' | 'failed' | 'cancelled';

@@ -167,6 +167,16 @@ it('an operator sees every run of every tenant, and steers none but own', async 
   expect((await world.call('POST', `/v1/runs/${run.id}/cancel`, { token: operator })).json.state).toBe('cancelled');
 });
 
+it.each([
+  ['placement', 'must be one of host-loop-shell, disposable-per-run, persistent-per-user'],
+  ['harness', 'must be one of scripted'],
+])('a %s that is not built is refused with those that are, and no run is made', async (field, problem) => {
+  const token = await world.token('ann');
+  const { status, json } = await world.call('POST', '/v1/messages', { token, body: { body: 'hi', [field]: 'moon' } });
+  expect([status, json.error]).toEqual([400, { code: 'invalid_argument', message: `body.${field}: ${problem}` }]);
+  expect((await world.call('GET', '/v1/runs', { token })).json.runs).toEqual([]);
+});
+
 describe('nothing in a request names an actor', () => {
   const withBody = ALL.filter(([, { method }]) => method === 'POST');
 

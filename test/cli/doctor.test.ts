@@ -95,6 +95,10 @@ describe('doctor', () => {
     rmSync(join(dir, 'etc', 'group'));
     expect(await image()).toMatchObject({ ok: false, required: false, fix: 'outwork sandbox image build' });
     expect((await world.run('doctor')).stdout).toMatch(/^image +WARNING +not as it was built: etc\/group missing/m);
+    for (const name of ['hosts', 'shells', 'hostname', 'passwd']) rmSync(join(dir, 'etc', name));
+    expect(await image()).toMatchObject({
+      detail: expect.stringMatching(/built: (etc\/\w+ missing, ){3}…; the next start builds it again$/),
+    });
     expect(readdirSync(imagesDir)).toHaveLength(1);
   });
 

@@ -169,6 +169,7 @@ describe('a bad file refuses to start', () => {
 
   it.each([
     ['an engine that is not built', 'engine: docker'],
+    ['a harness that is not built', 'harness: acme'],
     ['a duplicated key', 'engine: bubblewrap\nengine: bubblewrap'],
     ['a duplicated key below', 'model: {scenario: a, scenario: b}'],
     [

@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { lineLogger } from '../../adapters/log/line-logger.ts';
 import { DESCRIPTORS, enforcerOf } from '../../core/capability/descriptors.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
 import { commandsOf, denyProgram, e2e, scenario } from '../support/e2e.ts';
@@ -36,6 +39,15 @@ describe.each(['disposable-per-run', 'persistent-per-user'] as const)('a forged 
     expect(view.calls.filter((row) => row.capability === 'shell.exec')).toMatchObject([{ outcome: { kind: 'denied' } }]);
     expect(enforcerOf(DESCRIPTORS['shell.exec'], placement)).toBe('executor');
   });
+});
+
+it('rules on disk that are refused are a line of the log that says why; older ones decide', async () => {
+  const lines: string[] = [];
+  await using world = await e2e({ kernel: { log: lineLogger((line) => lines.push(line)) } });
+  expect(lines.join('')).not.toContain('refused');
+  writeFileSync(join(world.policyDir, 'data', 'call.yaml'), 'allowed: {}\n');
+  while ((await world.kernel.policyStatus()).reloadFault === undefined) await world.kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
+  expect(lines.join('')).toMatch(/rules on disk are refused, older ones run \(outwork policy status\): .*call/);
 });
 
 it('where the kernel starts the command, a deny is the kernel’s to enforce', () => {

@@ -58,7 +58,20 @@ describe('outwork policy replay', () => {
     const { code, document } = await commands.json('policy', 'replay', '--since', '1d');
     expect(code).toBe(1);
     expect(document).toMatchObject({ asked: 2, widens: true, stricter: [], looser: [{ of: first, before: 'deny', after: 'allow' }] });
+    expect((await commands.run('policy', 'replay', '--since', '1d')).stdout).toContain('deny → allow');
     expect((await commands.run('policy', 'replay', '--since', '1d', '--allow-widening')).code).toBe(0);
+  });
+
+  test('an answer that binds less, or more, says so: the effect alone would not', async () => {
+    await people();
+    const bound = [{ kind: 'output_limit', bytes: 9 }] as const;
+    await commands.record(
+      { input: shellInput(['make']), decision: { effect: 'allow', obligations: bound } },
+      { input: shellInput(['git', 'log']), decision: { effect: 'allow', obligations: [{ kind: 'effect_class', class: 'pure' }] } },
+    );
+    await edit('data/call.yaml', /^limits: .*$/m, 'limits: { message.post: { output_bytes: 2000 } }');
+    const { stdout } = await commands.run('policy', 'replay', '--since', '1d');
+    expect(stdout).toMatch(/allows more: 1\n.*\nallow, less bound/);
   });
 
   test('another bundle; what it denies is told apart', async () => {

@@ -49,14 +49,19 @@ function asRefusal(error: unknown): unknown {
   if (error instanceof OutworkError || !(error instanceof Error)) return error;
   const { statusCode, validation, validationContext } = error as {
     statusCode?: number;
-    validation?: readonly { readonly instancePath: string; readonly message?: string; readonly params?: { additionalProperty?: string } }[];
+    validation?: readonly {
+      readonly instancePath: string;
+      readonly message?: string;
+      readonly params?: { readonly additionalProperty?: string; readonly allowedValues?: readonly unknown[] };
+    }[];
     validationContext?: string;
   };
   const [fault] = validation ?? [];
   if (fault !== undefined) {
-    const extra = fault.params?.additionalProperty;
+    const { additionalProperty: extra, allowedValues } = fault.params ?? {};
+    const problem = allowedValues === undefined ? fault.message : `must be one of ${allowedValues.join(', ')}`;
     const where = `${validationContext ?? 'request'}${fault.instancePath.replaceAll('/', '.')}`;
-    return new UsageError('invalid_argument', `${where}: ${extra === undefined ? fault.message : `unknown field ${extra.slice(0, 80)}`}`);
+    return new UsageError('invalid_argument', `${where}: ${extra === undefined ? problem : `unknown field ${extra.slice(0, 80)}`}`);
   }
   if (statusCode === 413) return new ApiError('body_too_large', 'the body is too large');
   if (statusCode === 415) return new ApiError('malformed', 'the body must be application/json');

@@ -1,8 +1,8 @@
 import type { TokenApprovals } from '../../../core/approval/operations.ts';
 import { APPROVAL_STATES, type ApprovalState } from '../../../core/approval/types.ts';
 import type { ApiCaller, KernelOperations } from '../../../core/kernel.ts';
-import { PLACEMENTS, type PlacementName, type Role, type RunState } from '../../../core/run/types.ts';
-import { BODY, CURSOR, id, LIMIT, NAME, NOTE, shape } from '../operator-methods.ts';
+import { HARNESSES, PLACEMENTS, type PlacementName, type Role, type RunState } from '../../../core/run/types.ts';
+import { BODY, CURSOR, id, LIMIT, NOTE, shape } from '../operator-methods.ts';
 import {
   ALIVE,
   APPROVAL,
@@ -93,7 +93,7 @@ export const ROUTES = {
   post: {
     ...{ method: 'POST', path: '/v1/messages', roles: WORKERS, status: 201, answer: POSTED },
     summary: 'Post a message as the caller; a run is queued for it. Without a thread a new one is made',
-    body: shape({ body: BODY, thread: id('thr'), placement: { enum: PLACEMENTS }, harness: NAME }, ['body']),
+    body: shape({ body: BODY, thread: id('thr'), placement: { enum: PLACEMENTS }, harness: { enum: HARNESSES } }, ['body']),
     async handle({ kernel, caller, body }) {
       const { tenant, name } = caller.user;
       const given = body as { body: string; thread?: string; placement?: PlacementName; harness?: string };

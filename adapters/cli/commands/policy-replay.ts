@@ -37,12 +37,16 @@ export async function policyReplay(context: CommandContext, { since, bundle, all
   return widens && allowWidening !== true ? EXIT.bad : EXIT.good;
 }
 
+/** The effect before and after; where it is the same, the obligations differ. */
+const changeOf = ({ before, after, looser }: Flip): string =>
+  before === after ? `${after}, ${looser ? 'less' : 'more'} bound` : `${before} → ${after}`;
+
 /** The flips of one direction; a line that says so when there are none. */
 export function printFlips(out: Output, title: string, flips: readonly Flip[]): void {
   out.line({ text: `${title}: ${flips.length}`, style: 'bold' });
   if (flips.length === 0) return;
   const columns = [
-    { title: 'WHAT', value: (flip: Flip) => `${flip.before} → ${flip.after}` },
+    { title: 'WHAT', value: changeOf },
     { title: 'BY', value: (flip: Flip) => flip.codes.join(', ') },
     { title: 'OF', value: (flip: Flip) => clip(flip.of, 60) },
     { title: 'ASKED', value: (flip: Flip) => clip(String(flip.about), 80) },

@@ -43,7 +43,11 @@ export function keepImage(
     // Images of older sources are what an upgrade leaves; anything else should not have happened.
     const bad = faults.filter(({ why }) => why !== 'stale');
     if (bad.length === 0) log?.info({ digest }, 'the image of the sandboxes was of other sources: built again');
-    else log?.warn({ digest, faults: bad.slice(0, 8) }, `the image of the sandboxes is not as it was built (${textOf(bad)}): built again`);
+    else
+      log?.warn(
+        { digest, faults: bad.slice(0, 8) },
+        `the image of the sandboxes is not as it was built (${textOfFaults(bad)}): built again`,
+      );
   };
 
   const clean = async (current: string): Promise<number> => removeOtherImages(imagesDir, new Set([current, ...used.values()]));
@@ -71,7 +75,8 @@ export function keepImage(
   };
 }
 
-const textOf = (faults: StagedImage['status']['faults']): string =>
+/** The first few faults, for a line of a log or of `doctor`. */
+export const textOfFaults = (faults: StagedImage['status']['faults']): string =>
   faults
     .slice(0, 3)
     .map(({ part, why }) => `${part} ${why}`)
