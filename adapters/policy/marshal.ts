@@ -2,6 +2,7 @@ import type { EffectClass } from '../../core/capability/types.ts';
 import { regoProjection } from '../../core/policy/contract.ts';
 import { CONTRACTS, POLICY_KINDS } from '../../core/policy/contracts.ts';
 import type { Obligation, PolicyInput } from '../../core/policy/types.ts';
+import { inputFault, textFault } from './bounds.ts';
 
 const PROJECTIONS = new Map<string, (input: unknown) => unknown>(POLICY_KINDS.map((kind) => [kind, regoProjection(CONTRACTS[kind])]));
 
@@ -15,6 +16,15 @@ export function toRegoInput(input: PolicyInput): Readonly<Record<string, unknown
   const project = PROJECTIONS.get(input.kind);
   if (project === undefined) throw new TypeError(`There is no contract of the kind ${String(input.kind)}`);
   return project(input) as Readonly<Record<string, unknown>>;
+}
+
+/** The text that rules read, or why they are not shown this question. @throws TypeError for a kind that has no contract */
+export function regoText(input: PolicyInput): { readonly text: string } | { readonly fault: string } {
+  const fault = inputFault(input);
+  if (fault !== undefined) return { fault };
+  const text = JSON.stringify(toRegoInput(input));
+  const tooLarge = textFault(text);
+  return tooLarge === undefined ? { text } : { fault: tooLarge };
 }
 
 /** An obligation whose kind the kernel does not know is told apart from one that is badly formed. */

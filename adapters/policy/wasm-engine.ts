@@ -7,7 +7,6 @@ import type { KnownSnapshot, PolicyChange, PolicyControl } from '../../core/poli
 import type { Decision, PolicyEngine, PolicyInput, PolicyStatus } from '../../core/policy/types.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
 import type { Clock } from '../../core/seams/clock.ts';
-import { inputFault, textFault } from './bounds.ts';
 import { type Bundle, loadBundle } from './bundle.ts';
 import { DiskWatch } from './disk-watch.ts';
 import { FileCache } from './file-cache.ts';
@@ -21,7 +20,7 @@ import {
   requireFloor,
   requireVersion,
 } from './gates.ts';
-import { toRegoInput } from './marshal.ts';
+import { regoText } from './marshal.ts';
 import { verifyRelease } from './release.ts';
 import { ServingSnapshot } from './serving-snapshot.ts';
 import { type Accepted, PolicySnapshots } from './snapshots.ts';
@@ -182,12 +181,9 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 
   #verdict(serving: ServingSnapshot | undefined, input: PolicyInput): Verdict {
     try {
-      const fault = inputFault(input);
-      if (fault !== undefined) return notAsked(fault);
-      const text = JSON.stringify(toRegoInput(input));
-      const tooLarge = textFault(text);
-      if (tooLarge !== undefined) return notAsked(tooLarge);
-      return serving?.ask(text) ?? denial('policy_not_ready', 'Policy is being loaded; ask again.');
+      const asked = regoText(input);
+      if ('fault' in asked) return notAsked(asked.fault);
+      return serving?.ask(asked.text) ?? denial('policy_not_ready', 'Policy is being loaded; ask again.');
     } catch (error) {
       return denial('policy_malformed', `Policy could not be asked: ${(error as Error).message}`);
     }
