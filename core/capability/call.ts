@@ -50,7 +50,7 @@ export async function call(deps: CallDeps, scope: CallScope, request: CallReques
   const reservation = deps.reservations.reserve(scope, bound.request.key, wish);
   let handedOver = false;
   try {
-    const credential = await credentialOf(deps, scope, bound);
+    const credential = await credentialOf(deps, run, bound);
     const decide = () => decideCall(deps, scope, bound, { ...factsOf(deps, run), credential });
     const opened = await openCall(deps, run, bound, decide, meteredOf(wish));
     if ('reply' in opened) {
@@ -82,16 +82,27 @@ const factsOf = ({ reservations, live }: CallDeps, { scope, otherActors = [] }: 
   otherActors,
 });
 
-/** @throws CallError `credential_unknown`, with nothing of the broker's own words: they are not the executor's to read */
+/**
+ * @throws CallError `credential_unknown`, with nothing of the broker's own words: they are not the executor's to read. Also when the attempt
+ * ends while the broker is silent: what was reserved for the call is given back then.
+ */
 async function credentialOf(
   { broker }: CallDeps,
-  { tenant, user }: CallScope,
+  { scope: { tenant, user }, signal }: LiveRun,
   { descriptor, request }: BoundCall,
 ): Promise<CallCredential> {
+  const stopped = Promise.withResolvers<never>();
+  const stop = () => stopped.reject(new CallError('stale_fence', 'This attempt is over'));
+  signal.addEventListener('abort', stop);
   try {
-    return await broker.credentialOf({ tenant, user }, { capability: descriptor.name, args: request.args });
+    return await Promise.race([
+      broker.credentialOf({ tenant, user }, { capability: descriptor.name, args: request.args }),
+      stopped.promise,
+    ]);
   } catch (cause) {
     throw new CallError('credential_unknown', 'It is not known whether this call has its credential', { cause, retryable: true });
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }
 

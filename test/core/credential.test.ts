@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { call } from '../../core/capability/call.ts';
 import { closePermit } from '../../core/capability/close-call.ts';
+import { Reservations } from '../../core/capability/reservations.ts';
 import type { CallRequest } from '../../core/capability/types.ts';
 import type { CallPolicyInput, Obligation } from '../../core/policy/types.ts';
 import type { Broker } from '../../core/ports/broker.ts';
@@ -123,6 +124,23 @@ describe('credential presence in the call pipeline', () => {
     expect(thrown).toMatchObject({ code: 'credential_unknown', message: expect.not.stringContaining(SECRET) });
     expect(made.executed).toEqual([]);
     expect(made.asked).toEqual([]);
+  });
+
+  it('a broker that never answers holds a call no longer than its attempt, and nothing that was reserved for it', async () => {
+    const made = await world();
+    const asked = Promise.withResolvers<void>();
+    const credentialOf: Broker['credentialOf'] = () => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const reservations = new Reservations({ concurrentCalls: 1, callsPerRun: 50 });
+    const calling = call({ ...made.deps, reservations, broker: { ...made.deps.broker, credentialOf } }, made.scope, gh());
+    await asked.promise;
+    expect(() => reservations.reserve(made.scope, { step: 9, call: 9 })).toThrow('concurrent_calls');
+    made.live.cancel();
+    await expect(calling).rejects.toMatchObject({ code: 'credential_unknown' });
+    reservations.reserve(made.scope, { step: 9, call: 9 }).release();
+    expect(await events(made)).not.toContainEqual(expect.objectContaining({ type: 'call.dispatched' }));
   });
 
   it('a secret in a hint is replaced like anywhere', async () => {
