@@ -5,6 +5,9 @@ import { ensureStateDir } from '../config/state-dir.ts';
 import { holderFile, holderOf } from '../config/state-holder.ts';
 import { tryFileLock } from './file-lock.ts';
 
+/** SQLite's result code when a file cannot grow. */
+const SQLITE_FULL = 13;
+
 export interface StateLock {
   /** Lets another kernel own the directory. Closing twice does nothing. */
   release(): Promise<void>;
@@ -27,7 +30,7 @@ export async function lockStateDir(dir: string): Promise<StateLock> {
     await writeFile(holderFile(dir), `${process.pid}\n`, { mode: 0o600 });
   } catch (cause) {
     lock.release();
-    throw new PrerequisiteError('state_directory_unusable', `${dir} cannot be written`, { cause });
+    throw unusable(`${dir} cannot be written`, cause);
   }
   let held = true;
   return {
@@ -42,6 +45,13 @@ function tryLock(file: string): ReturnType<typeof tryFileLock> {
   try {
     return tryFileLock(file);
   } catch (cause) {
-    throw new PrerequisiteError('state_directory_unusable', `${file} cannot be locked`, { cause });
+    throw unusable(`${file} cannot be locked`, cause);
   }
+}
+
+/** What the system says of it, and the cure where that is room. */
+function unusable(what: string, cause: unknown): PrerequisiteError {
+  const { message, code, errcode } = cause as { message: string; code?: string; errcode?: number };
+  const full = code === 'ENOSPC' || code === 'EDQUOT' || errcode === SQLITE_FULL;
+  return new PrerequisiteError('state_directory_unusable', `${what}: ${message}`, { cause, ...(full && { hint: 'free space there' }) });
 }

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -56,6 +56,23 @@ test.each([0o755, 0o710, 0o701, 0o770])('a directory of mode %o is refused with 
   // Control: the mode was the reason.
   chmodSync(dir, 0o700);
   await (await lockStateDir(dir)).release();
+});
+
+test('what cannot be written is refused with the reason of the system, and the cure where that is room', async () => {
+  symlinkSync('/dev/full', join(dir, 'kernel.pid'));
+  await expect(lockStateDir(dir)).rejects.toMatchObject({
+    code: 'state_directory_unusable',
+    message: expect.stringMatching(/cannot be written: ENOSPC/),
+    hint: 'free space there',
+  });
+  rmSync(join(dir, 'kernel.pid'));
+  rmSync(join(dir, 'kernel.lock'));
+  mkdirSync(join(dir, 'kernel.lock'));
+  await expect(lockStateDir(dir)).rejects.toMatchObject({
+    code: 'state_directory_unusable',
+    message: expect.stringMatching(/kernel\.lock cannot be locked: unable to open/),
+    hint: undefined,
+  });
 });
 
 test('a file in its place is refused', async () => {
