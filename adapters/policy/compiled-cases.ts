@@ -10,8 +10,8 @@ import { ENTRYPOINT } from './sources.ts';
 import { readVerdict } from './verdict.ts';
 
 /**
- * Every row of the table through the compiled rules: what stands in for `opa test` where OPA is not installed. Beside rules of a site the answer to a shipped row
- * may be stricter, for they may narrow anything.
+ * Every row of the table through the compiled rules: what stands in for `opa test` where OPA is not installed. Beside rules of a site the
+ * answer to a shipped row may be stricter, for they may narrow anything.
  *
  * @returns how many rows there are
  * @throws PolicyError `policy_test_failed` naming every row whose answer is another

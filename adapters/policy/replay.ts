@@ -1,10 +1,8 @@
-import { SAFETY } from '../../core/limits.ts';
 import type { Flip } from '../../core/policy/control.ts';
 import type { DecisionRow } from '../../core/ports/store.ts';
-import { systemClock } from '../../core/seams/clock.ts';
 import { loadBundle } from './bundle.ts';
 import { flipOf, recordedQuestions } from './gates.ts';
-import { ServingSnapshot } from './serving-snapshot.ts';
+import { withServing } from './with-serving.ts';
 
 export interface Replay {
   /** Snapshot that was asked. */
@@ -23,10 +21,8 @@ export interface Replay {
  * @throws PolicyError as `loadBundle`
  */
 export async function replayDecisions(dir: string, siteDir: string | undefined, rows: readonly DecisionRow[]): Promise<Replay> {
-  const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
   const bundle = await loadBundle(dir, siteDir);
-  const serving = await ServingSnapshot.start(bundle, { clock: systemClock, retryMs: 1000, deadlineMs, memoryBytes });
-  try {
+  return withServing(bundle, (serving) => {
     const questions = recordedQuestions(rows);
     const flips = questions.flatMap((question) =>
       question.decided === undefined ? [] : (flipOf(question, question.decided, serving.ask(question.text)) ?? []),
@@ -38,7 +34,5 @@ export async function replayDecisions(dir: string, siteDir: string | undefined, 
       looser: flips.filter(({ looser }) => looser),
       stricter: flips.filter(({ looser }) => !looser),
     };
-  } finally {
-    await serving.close();
-  }
+  });
 }

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { PolicyError } from '../../core/errors.ts';
 import { loadCases } from './cases.ts';
 import { type OpaResult, runOpa } from './opa.ts';
 import { loadSettings } from './settings.ts';
-import { listSiteRules, RULES_FOLDER, SITE_FOLDER } from './sources.ts';
+import { RULES_FOLDER, siteFolder } from './sources.ts';
 
 /** The table is one test to OPA, and its own patience of five seconds a test is short on a machine that does other things too. */
 const PATIENCE = ['--timeout', '60s'];
@@ -31,8 +31,8 @@ export interface RuleTests {
 }
 
 /**
- * The tests of the rules: the shipped ones without the rules of a site, which may well answer more strictly than a shipped test expects, then those of the site with all
- * rules together.
+ * The tests of the rules: the shipped ones without the rules of a site, which may well answer more strictly than a shipped test expects,
+ * then those of the site with all rules together.
  *
  * @returns how many passed
  * @throws PolicyError `policy_test_failed` naming each test that fails, its file and its cases
@@ -68,9 +68,8 @@ export async function measureCoverage(tests: RuleTests): Promise<number> {
 async function roundsOf({ place: { dir, siteDir }, work }: RuleTests): Promise<readonly Round[]> {
   const data = await testData({ dir, siteDir }, work);
   const own: Round = { args: [RULES_FOLDER, ...data.shipped], site: false };
-  if (siteDir === undefined || (await listSiteRules(siteDir)).length === 0) return [own];
-  const folders = [RULES_FOLDER, relative(dir, join(siteDir, SITE_FOLDER))];
-  return [own, { args: ['--run', TESTS_OF_A_SITE, ...folders, ...data.site], site: true }];
+  const folder = await siteFolder(dir, siteDir);
+  return folder === undefined ? [own] : [own, { args: ['--run', TESTS_OF_A_SITE, RULES_FOLDER, folder, ...data.site], site: true }];
 }
 
 /** What tests read as `data`: the settings, and the rows with their whole questions. Bad data is told by the gate `data`, not here. */

@@ -3,14 +3,12 @@ import { join } from 'node:path';
 import type { CompiledConfig } from '../../core/config.ts';
 import { PolicyError } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json.ts';
-import { SAFETY } from '../../core/limits.ts';
-import { systemClock } from '../../core/seams/clock.ts';
 import { packageFolder } from '../config.ts';
 import { type Bundle, dataDigest, loadBundle, snapshotDigest } from './bundle.ts';
 import { type Difference, differenceBetween, NO_DIFFERENCE } from './gates.ts';
-import { ServingSnapshot } from './serving-snapshot.ts';
 import { PolicySnapshots } from './snapshots.ts';
 import { SHIPPED_DATA } from './sources.ts';
+import { withServing } from './with-serving.ts';
 
 /**
  * The rules and data that came with this package: its compiled rules, and the data beside which they were built, whatever lies in its
@@ -49,17 +47,6 @@ export async function compareWithShipped({
   ]);
   const names = { snapshot: next.snapshot, shipped: shipped.snapshot };
   if (next.snapshot === shipped.snapshot) return { ...names, ...NO_DIFFERENCE };
-  const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
-  const options = { clock: systemClock, retryMs: 1000, deadlineMs, memoryBytes };
-  const served = await ServingSnapshot.start(shipped, options);
-  try {
-    const other = await ServingSnapshot.start(next, options);
-    try {
-      return { ...names, ...(await differenceBetween(served, other, [])) };
-    } finally {
-      await other.close();
-    }
-  } finally {
-    await served.close();
-  }
+  const difference = await withServing(shipped, (served) => withServing(next, (other) => differenceBetween(served, other, [])));
+  return { ...names, ...difference };
 }

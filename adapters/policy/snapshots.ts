@@ -42,7 +42,10 @@ export class PolicySnapshots {
     return { snapshot: value.snapshot, highest: value.highest, held: value.held };
   }
 
-  /** Keeps the snapshot and makes it the one that a restart goes on with. Of what lies there nothing is asked: that it is damaged must not keep rules from running. */
+  /**
+   * Keeps the snapshot and makes it the one that a restart goes on with. Of what lies there nothing is asked: that it is damaged must not
+   * keep rules from running.
+   */
   async accept(bundle: Bundle, nowMs: number, { highest, held }: Omit<Accepted, 'snapshot'>): Promise<void> {
     await this.keep(bundle, nowMs);
     const { snapshot } = bundle;

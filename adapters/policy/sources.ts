@@ -8,7 +8,10 @@ export const RULES_FOLDER = 'outwork';
 /** Folder of an installation's own rules below `policies.dir`; its path is its package too. */
 export const SITE_FOLDER = 'site';
 
-/** Below `dist/` of a bundle: the data as it was when the rules were built. What is shipped is compared with, not what it was made into since. */
+/**
+ * Below `dist/` of a bundle: the data as it was when the rules were built. What is shipped is compared with, not what it was made into
+ * since.
+ */
 export const SHIPPED_DATA = 'data.json';
 
 /** What the kernel asks for: the rule `decision` of the package `outwork`. */
@@ -46,6 +49,12 @@ export const listRules = (dir: string): Promise<readonly string[]> => listRego(d
 
 /** Paths of the site's rules below `policies.dir`, sorted, relative to it. */
 export const listSiteRules = (siteDir: string): Promise<readonly string[]> => listRego(siteDir, SITE_FOLDER);
+
+/** The folder of a site's rules as OPA is told of it, from the bundle root; undefined when the site has none. */
+export async function siteFolder(dir: string, siteDir: string | undefined): Promise<string | undefined> {
+  if (siteDir === undefined || (await listSiteRules(siteDir)).length === 0) return undefined;
+  return relative(dir, join(siteDir, SITE_FOLDER));
+}
 
 async function listRego(dir: string, folder: string): Promise<readonly string[]> {
   const entries = await readdir(join(dir, folder), { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {

@@ -1,8 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { OutworkError, PolicyError } from '../../core/errors.ts';
-import { SAFETY } from '../../core/limits.ts';
 import { systemClock } from '../../core/seams/clock.ts';
 import { admittedCapabilities } from './build.ts';
 import { loadBundle } from './bundle.ts';
@@ -12,9 +11,10 @@ import { staleInputSchemas } from './input-schemas.ts';
 import { findOpa, type OpaResult, runOpa } from './opa.ts';
 import { verifyRelease } from './release.ts';
 import { measureCoverage, type RuleTests, runRuleTests } from './rule-tests.ts';
-import { ServingSnapshot } from './serving-snapshot.ts';
+import type { ServingSnapshot } from './serving-snapshot.ts';
 import { loadSettings } from './settings.ts';
-import { listSiteRules, RULES_FOLDER, SITE_FOLDER } from './sources.ts';
+import { RULES_FOLDER, siteFolder } from './sources.ts';
+import { withServing } from './with-serving.ts';
 
 /** What is tested: a bundle root, and what the configuration adds to it. */
 export interface PolicyPlace {
@@ -150,22 +150,13 @@ const GATES: readonly (readonly [string, (bench: Bench) => Promise<string>])[] =
 ];
 
 /** The table through the compiled rules that are on disk. @returns the number of rows @throws PolicyError as `testCompiledCases` */
-async function testOnDisk({ dir, siteDir }: PolicyPlace): Promise<number> {
-  const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
-  const serving = await ServingSnapshot.start(await loadBundle(dir, siteDir), {
-    clock: systemClock,
-    retryMs: 1000,
-    deadlineMs,
-    memoryBytes,
-  });
-  try {
-    return await testCompiledCases(serving.bundle, serving.module, systemClock);
-  } finally {
-    await serving.close();
-  }
-}
+const testOnDisk = async ({ dir, siteDir }: PolicyPlace): Promise<number> =>
+  withServing(await loadBundle(dir, siteDir), ({ bundle, module }) => testCompiledCases(bundle, module, systemClock));
 
-/** The rules' own tests where OPA is installed, and the table through the compiled rules in any case. @throws PolicyError `policy_test_failed` */
+/**
+ * The rules' own tests where OPA is installed, and the table through the compiled rules in any case.
+ * @throws PolicyError `policy_test_failed`
+ */
 export async function testServing(serving: ServingSnapshot, { dir, siteDir }: PolicyPlace): Promise<void> {
   await testCompiledCases(serving.bundle, serving.module, systemClock);
   const opa = await findOpa().catch(() => undefined);
@@ -183,8 +174,8 @@ async function withBench<T>(place: PolicyPlace, use: (bench: Bench) => Promise<T
       if (result.code !== 0) throw failed(`opa ${args[0]}`, `${result.stdout}${result.stderr}`);
       return result;
     };
-    const hasSite = siteDir !== undefined && (await listSiteRules(siteDir)).length > 0;
-    const folders = hasSite ? [RULES_FOLDER, relative(dir, join(siteDir, SITE_FOLDER))] : [RULES_FOLDER];
+    const site = await siteFolder(dir, siteDir);
+    const folders = site === undefined ? [RULES_FOLDER] : [RULES_FOLDER, site];
     return await use({ place, opa, work, folders, opaGate, report: { tests: 0, coverage: 0, cases: 0 } });
   } finally {
     await rm(work, { recursive: true, force: true });

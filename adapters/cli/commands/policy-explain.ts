@@ -1,14 +1,12 @@
 import { resolve } from 'node:path';
 import { PrerequisiteError, UsageError } from '../../../core/errors.ts';
-import { SAFETY } from '../../../core/limits.ts';
-import { systemClock } from '../../../core/seams/clock.ts';
 import { loadBundle } from '../../policy/bundle.ts';
 import { type RuleTrace, traceRules } from '../../policy/explain.ts';
 import { toRegoInput } from '../../policy/marshal.ts';
 import { boundsDenial, type Question, readQuestion } from '../../policy/question.ts';
-import { ServingSnapshot } from '../../policy/serving-snapshot.ts';
 import type { RuleNote } from '../../policy/sources.ts';
 import type { Verdict } from '../../policy/verdict.ts';
+import { withServing } from '../../policy/with-serving.ts';
 import { type CommandContext, withOperations } from '../context.ts';
 import { timeText } from '../describe.ts';
 import { EXIT } from '../exit-code.ts';
@@ -82,13 +80,7 @@ async function asked({ file, input, strays }: Question, bundle: Awaited<ReturnTy
   const about = { title: file, input, rules: bundle.digests.rules, strays };
   const outOfBounds = boundsDenial(input);
   if (outOfBounds !== undefined) return { ...about, verdict: outOfBounds };
-  const { policyDeadlineMs: deadlineMs, policyMemoryBytes: memoryBytes } = SAFETY;
-  const serving = await ServingSnapshot.start(bundle, { clock: systemClock, retryMs: 1000, deadlineMs, memoryBytes });
-  try {
-    return { ...about, verdict: serving.ask(JSON.stringify(input)) };
-  } finally {
-    await serving.close();
-  }
+  return { ...about, verdict: await withServing(bundle, (serving) => serving.ask(JSON.stringify(input))) };
 }
 
 async function trace(place: Parameters<typeof traceRules>[0], input: Readonly<Record<string, unknown>>) {
