@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { errorBody, UsageError } from '../../core/errors.ts';
 import { openFilesError } from '../config/open-files.ts';
+import { diskFullError } from '../no-room.ts';
 import type { GlobalOptions } from './context.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
 import type { Dispatch } from './grammar.ts';
@@ -32,7 +33,7 @@ async function runLine(args: readonly string[], io: Io, makeOutput: (json: boole
     try {
       code = await command({ io, out, global });
     } catch (raised) {
-      const error = openFilesError(raised);
+      const error = diskFullError(openFilesError(raised));
       code = exitCodeOf(error);
       out.error(errorBody(error));
     }

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SandboxError } from '../../core/errors.ts';
 import type { NewEvent } from '../../core/events.ts';
@@ -8,6 +9,7 @@ import type { Clock } from '../../core/seams/clock.ts';
 import type { RunTokens } from '../../core/seams/run-tokens.ts';
 import type { SandboxEngine, SandboxHandle } from '../../core/seams/sandbox-engine.ts';
 import type { Membrane, SandboxChannel } from '../membrane/channel.ts';
+import { lacksRoom } from '../no-room.ts';
 import { homeDir, workspaceDir } from './roots.ts';
 
 export interface SandboxManagerDeps {
@@ -147,10 +149,11 @@ export class SandboxManager implements AsyncDisposable {
       { kind: 'sandbox', tenant: owner.tenant, user: owner.user, sandbox: generation },
       clock.now() + SANDBOX_TOKEN_MS,
     );
-    await engine.prepareSocketDir({ socketDir, slice });
-    const channel = await membrane.open({ tenant: owner.tenant, user: owner.user, generation, socketDir });
+    let channel: SandboxChannel | undefined;
     let handle: SandboxHandle | undefined;
     try {
+      await engine.prepareSocketDir({ socketDir, slice });
+      channel = await membrane.open({ tenant: owner.tenant, user: owner.user, generation, socketDir });
       await engine.grantSocket(channel.socketPath, slice);
       handle = await engine.start({
         tenant: owner.tenant,
@@ -164,10 +167,12 @@ export class SandboxManager implements AsyncDisposable {
       });
       await this.#ready(channel, handle);
     } catch (error) {
-      await channel.close();
+      await channel?.close();
       await handle?.stop();
       tokens.revoke({ sandbox: generation });
-      throw error;
+      // What cannot be removed now the next kernel's sweep removes.
+      await rm(socketDir, { recursive: true, force: true }).catch(() => {});
+      throw startError(error);
     }
     onEvent({ type: 'sandbox.started', tenant: owner.tenant, data: { user: owner.user, sandbox: generation, engine: engine.name } });
     const lost = Promise.race([handle.ended, channel.lost.then(() => ({ reason: 'the guest closed its control stream' }))]);
@@ -221,6 +226,15 @@ export class SandboxManager implements AsyncDisposable {
       data: { user: sandbox.user, sandbox: sandbox.generation, ...why },
     });
   }
+}
+
+/** A full disk has many faces while a sandbox is being made; it is called by its name, whatever could not be written. */
+function startError(error: unknown): unknown {
+  if (!lacksRoom(error) || (error instanceof SandboxError && error.code === 'disk_full')) return error;
+  return new SandboxError('disk_full', 'no sandbox can be made: the file system of the state directory is full', {
+    cause: error,
+    hint: 'free some room there, in bytes and inodes',
+  });
 }
 
 const add = (sum: { requests: number; hostToSandbox: number; bytes: number }, more: SandboxChannel['counters']): void => {

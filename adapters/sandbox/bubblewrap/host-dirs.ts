@@ -39,8 +39,9 @@ export async function prepareSockets(socketsDir: string, socketDir: string, owne
     });
   }
   await mkdir(socketsDir, { recursive: true, mode: 0o700 });
-  await mkdir(socketDir, { mode: 0o700 }).catch((cause) => {
-    throw new SandboxError('start_failed', 'a generation is never used twice', { cause });
+  await mkdir(socketDir, { mode: 0o700 }).catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === 'EEXIST' ? 'a generation is never used twice' : `the directory of its socket cannot be made (${cause.code})`;
+    throw new SandboxError('start_failed', why, { cause });
   });
   await giveTo(socketDir, { gid: owner.executorGid, mode: 0o710 });
 }
