@@ -12,16 +12,19 @@ import { PROBE_IDENTITY, PROBE_SEAT, type Probe, type Probes, textsAt, valueAt }
  * @param next - `data.settings` that is to run
  */
 export function probeInputs(now: unknown, next: unknown): Probes {
-  const requests = egressProbes(now, next);
+  const [programs, requests] = [programProbes(now, next), egressProbes(now, next)];
   const probes = [
     ...capabilityProbes(),
     ...placementProbes(now, next),
     ...approvalProbes(),
-    ...programProbes(now, next),
+    ...programs.probes,
     ...requests.probes,
     ...triggerProbes(),
   ];
-  return { ...requests, probes: [...new Map(probes.map((probe) => [probe.note, probe])).values()] };
+  return {
+    probes: [...new Map(probes.map((probe) => [probe.note, probe])).values()],
+    unasked: [...programs.unasked, ...requests.unasked],
+  };
 }
 
 function call(note: string, change: Readonly<Record<string, unknown>>): Probe {
@@ -121,26 +124,59 @@ function triggerProbes(): Probe[] {
   );
 }
 
-/** More than this of one list is not asked; the table rows and the recorded decisions still are. */
+/** More questions than this about one list are not asked. */
 const MOST = 400;
 
-function programProbes(now: unknown, next: unknown): Probe[] {
-  const changed = <Item>(read: (settings: unknown) => readonly Item[]): Item[] => {
-    const [a, b] = [new Set(read(now)), new Set(read(next))];
-    return [...new Set([...a].filter((item) => !b.has(item)).concat([...b].filter((item) => !a.has(item))))].slice(0, MOST);
+/**
+ * Commands about what two versions of the data name differently. What could allow more (a denial or a launcher that is gone, a pattern or a
+ * variable that is new) is asked first, and a list of which not all that is asked is told as such.
+ */
+function programProbes(now: unknown, next: unknown): Probes {
+  const unasked: string[] = [];
+  const asked = <Item>(
+    about: string,
+    wider: readonly Item[],
+    narrower: readonly Item[],
+    ask: (item: Item) => readonly Probe[],
+  ): Probe[] => {
+    const more = wider.flatMap(ask);
+    if (more.length > MOST) unasked.push(`data/${about}`);
+    return [...more.slice(0, MOST), ...narrower.slice(0, MOST).flatMap(ask)];
   };
-  const denied = [...new Set([...textsAt(now, 'call', 'denied_programs'), ...textsAt(next, 'call', 'denied_programs')])];
-  const swapped = changed((settings) => textsAt(settings, 'call', 'denied_programs'));
-  const launchers = changed((settings) => textsAt(settings, 'call', 'launchers'));
-  const patterns = changed((settings) => patternTexts(settings)).map((text) => JSON.parse(text) as [string, Pattern]);
-  const environment = changed((settings) => textsAt(settings, 'effects', 'plain_env'));
-  return [
-    ...swapped.flatMap((program) => [command([program]), command(['sh', '-c', program]), command(['env', program])]),
-    ...launchers.flatMap((launcher) => [command([launcher]), ...denied.slice(0, 1).map((program) => command([launcher, program]))]),
-    ...patterns.flatMap(([program, pattern]) => patternCommands(program, pattern).map((argv) => command(argv))),
-    ...environment.map((name) => command(['ls'], { env: [name] })),
+  const names = (settings: unknown, ...path: readonly string[]) => textsAt(settings, ...path);
+  const [programs, launchers] = [['call', 'denied_programs'] as const, ['call', 'launchers'] as const];
+  const [gone, more] = differences(names(now, ...programs), names(next, ...programs));
+  const [lost, found] = differences(names(now, ...launchers), names(next, ...launchers));
+  const [fewer, patterns] = differences(patternTexts(now), patternTexts(next));
+  const [hidden, shown] = differences(names(now, 'effects', 'plain_env'), names(next, 'effects', 'plain_env'));
+  const denied = [...new Set([...names(now, ...programs), ...names(next, ...programs)])];
+  const reviewed = [...new Set([...patternTexts(now), ...patternTexts(next)])].map(patternOf);
+  const probes = [
+    ...asked('call.yaml denied_programs', gone, more, (program) => [
+      command([program]),
+      command(['sh', '-c', program]),
+      command(['env', program]),
+    ]),
+    ...asked('call.yaml launchers', lost, found, (launcher) => [
+      command([launcher]),
+      ...denied.slice(0, 1).map((program) => command([launcher, program])),
+    ]),
+    ...asked('effects.yaml programs', patterns, fewer, (text) => patternCommands(patternOf(text)).map((argv) => command(argv))),
+    // Of each reviewed command: one that is denied, or is none any more, would say nothing of the others.
+    ...asked('effects.yaml plain_env', shown, hidden, (name) =>
+      reviewed.map(([program, { words = [] }]) => command([program, ...words], { env: [name] })),
+    ),
   ];
+  return { probes, unasked };
 }
+
+/** What only the first list has, and what only the second has. */
+function differences(before: readonly string[], after: readonly string[]): readonly [gone: readonly string[], added: readonly string[]] {
+  const [a, b] = [new Set(before), new Set(after)];
+  return [[...a].filter((item) => !b.has(item)), [...b].filter((item) => !a.has(item))];
+}
+
+const patternOf = (text: string): readonly [program: string, pattern: Pattern] => JSON.parse(text);
 
 interface Pattern {
   readonly words?: readonly string[];
@@ -150,7 +186,7 @@ interface Pattern {
 }
 
 /** The command a pattern admits bare, and once with each thing that it admits. */
-function patternCommands(program: string, { words = [], flags = '', options = [], prefixes = [] }: Pattern): string[][] {
+function patternCommands([program, { words = [], flags = '', options = [], prefixes = [] }]: readonly [string, Pattern]): string[][] {
   const further = ['outwork-probe', ...[...flags].map((flag) => `-${flag}`), ...options, ...prefixes.map((prefix) => `${prefix}x`)];
   return [[program, ...words], ...further.map((one) => [program, ...words, one])];
 }

@@ -103,6 +103,30 @@ describe('Y4 what narrows is live at once, what widens waits for a person', () =
     expect((await engine.apply({ widenBy: 'paula' })).flips.some(({ looser }) => looser)).toBe(true);
   });
 
+  test('a variable is seen whatever else the data says of the programs that may see it', async () => {
+    const dir = await copyOfShipped();
+    await edit(dir, ['call.yaml', 'denied_programs: []', 'denied_programs: [ls]']);
+    const { engine } = await startEngine(dir);
+    await edit(dir, ['effects.yaml', 'TERM, TZ]', 'TERM, TZ, PAGER]']);
+    await refused(engine, 'policy_widening');
+  });
+
+  test('a list of programs too long to ask about waits for a person; many denials more do not', async () => {
+    const dir = await copyOfShipped();
+    const { engine } = await startEngine(dir);
+    const many = Array.from({ length: 500 }, (_, at) => `tool${at}`);
+    await edit(dir, ['call.yaml', 'denied_programs: []', `denied_programs: [${many.join(', ')}, zz]`]);
+    await engine.reload();
+    expect(engine.decide(shellInput(['zz']))).toMatchObject({ effect: 'deny' });
+    // Of denied programs nothing is promised that could be seen: only the one behind them all would run twice unseen.
+    const rows = [...many, 'last'].map(
+      (name) => `  ${name}:\n    - { words: [], class: pure, flags: "", options: [], prefixes: [], operands: true }\n`,
+    );
+    await edit(dir, ['effects.yaml', 'programs:\n', `programs:\n${rows.join('')}`]);
+    await refused(engine, 'policy_widening');
+    expect(engine.status().reloadFault).toContain('data/effects.yaml programs');
+  });
+
   const recorded = (id: string, input: CallPolicyInput, decision: Decision): DecisionRow => {
     return { id, run: 'run_1', kind: 'call', capability: 'shell.exec', inputDigest: 'd', input, decision, atMs: 1 };
   };
