@@ -2,6 +2,10 @@ import { createHash } from 'node:crypto';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
+/** Whether a value of any form is names with values: no list, not null. */
+export const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
 /** Canonical JSON: keys sorted by code unit, no white space (RFC 8785 for the values we admit: finite numbers, well-formed strings). */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

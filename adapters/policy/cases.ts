@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import type { EffectClass } from '../../core/capability/types.ts';
 import { PolicyError } from '../../core/errors.ts';
+import { isMapping } from '../../core/json.ts';
 import type { Obligation } from '../../core/policy/types.ts';
 import { FileCache } from './file-cache.ts';
 import { fromRegoObligation } from './marshal.ts';
@@ -124,11 +125,9 @@ export function overlay(below: Readonly<Record<string, unknown>>, above: Readonl
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {
     const held = merged[key];
-    merged[key] = isObject(held) && isObject(value) ? overlay(held, value) : value;
+    merged[key] = isMapping(held) && isMapping(value) ? overlay(held, value) : value;
   }
   return merged;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value);
 
 const malformed = (file: string, problem: string): PolicyError => new PolicyError('policy_malformed', `cases/${file}: ${problem}`);

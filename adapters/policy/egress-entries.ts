@@ -1,3 +1,4 @@
+import { isMapping } from '../../core/json.ts';
 import { textsIn, valueAt } from './probe.ts';
 
 /** One entry of data/egress.yaml with the pattern or network that it stands under. */
@@ -60,5 +61,4 @@ function toEntry(place: ListedEntry['place'], key: string, entry: Readonly<Recor
   };
 }
 
-const mapping = (value: unknown): Readonly<Record<string, unknown>> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : {};
+const mapping = (value: unknown): Readonly<Record<string, unknown>> => (isMapping(value) ? value : {});

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Ajv } from 'ajv';
 import { UsageError } from '../../core/errors.ts';
+import { isMapping } from '../../core/json.ts';
 import { regoSchema } from '../../core/policy/contract.ts';
 import { CONTRACTS, POLICY_KINDS, type PolicyKind } from '../../core/policy/contracts.ts';
 import { inputFault, textFault } from './bounds.ts';
@@ -32,7 +33,7 @@ export function boundsDenial(input: unknown): Verdict | undefined {
 async function readObject(file: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
+    if (isMapping(value)) return value;
   } catch (cause) {
     throw new UsageError('invalid_argument', `${file} cannot be read as JSON: ${(cause as Error).message}`, { cause });
   }

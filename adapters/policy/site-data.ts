@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../core/json.ts';
+import { canonicalJson, isMapping } from '../../core/json.ts';
 
 /**
  * What a schema of a site's data may say of a value (`"narrows": …`): how it changes when less is allowed.
@@ -59,6 +59,3 @@ function holds(whole: unknown, part: unknown): boolean {
   if (!isMapping(whole) || !isMapping(part)) return false;
   return Object.entries(part).every(([key, value]) => Object.hasOwn(whole, key) && canonicalJson(whole[key]) === canonicalJson(value));
 }
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);

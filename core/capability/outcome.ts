@@ -1,4 +1,4 @@
-import type { Json } from '../json.ts';
+import { isMapping, type Json } from '../json.ts';
 import { neutralText } from '../leak/controls.ts';
 import { EVIDENCE_TERMS, type LeakNote, type LeakTerms, Scrubber } from '../leak/scrub.ts';
 import type { RecordedOutcome, StoreEffect } from '../ports/store.ts';
@@ -58,8 +58,7 @@ function keptResult(result: Json, rules: OutcomeRules, scrubber: Scrubber): Json
 
 type Fields = { readonly [name: string]: Json };
 
-const fieldsOf = (value: Json): Fields | undefined =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Fields) : undefined;
+const fieldsOf = (value: Json): Fields | undefined => (isMapping(value) ? (value as Fields) : undefined);
 
 function keptFields(fields: Fields, rules: OutcomeRules, scrubber: Scrubber): Fields {
   if (typeof fields.stdout === 'string' && typeof fields.stderr === 'string') return keptOutput(fields, rules, scrubber);
