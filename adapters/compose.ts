@@ -148,18 +148,11 @@ function module(config: CompiledConfig, options: ModuleOptions, undo: (() => Pro
     bind(T.policy)
       .toResolvedValue(
         async (clock: Clock, store: Store) => {
-          const onEvent = (event: NewEvent) => {
-            if (event.type === 'policy.reload_failed') {
-              log.warn(
-                { code: event.data?.code },
-                `rules on disk are refused, older ones run (outwork policy status): ${event.data?.message}`,
-              );
-            }
+          const onEvent = (event: NewEvent) =>
             void store.events.append(event, clock.now()).catch((error: unknown) => {
               // Of a kernel that could not be put together only the fault counts, not what was on its way when the store closed.
               if (undo.length > 0) onError(error, undefined);
             });
-          };
           return kept(await createKernelPolicy(config, { clock, decisions: store.decisions, onEvent }), (policy) => policy.close());
         },
         [T.clock, T.store],

@@ -60,6 +60,8 @@ export function createLocalKernel(parts: KernelParts): LocalKernel {
   let alive: NodeJS.Timeout | undefined;
 
   const start = async (): Promise<void> => {
+    const { reloadFault } = parts.policy.status();
+    if (reloadFault !== undefined) parts.log.warn({}, `rules on disk are refused, older ones run (outwork policy status): ${reloadFault}`);
     await parts.follower?.start();
     await parts.engine.sweep();
     // Beside the rest of the start: who needs a sandbox waits for it, and nobody else. What is wrong now may be mended before the first run.

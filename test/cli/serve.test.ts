@@ -1,11 +1,11 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { OPERATOR_SOCKET } from '../../adapters/api/operator-methods.ts';
 import { notifyManager } from '../../adapters/cli/service-manager.ts';
-import { type RunningOutwork, startOutwork } from '../support/launcher.ts';
+import { LAUNCHER, type RunningOutwork, startOutwork, within } from '../support/launcher.ts';
 import { CliWorld } from './cli-world.ts';
 
 let dir: string;
@@ -59,6 +59,7 @@ it('serves API and operator socket, logs as JSON, refuses a second one by the fi
   expect(lines.map(({ msg }) => msg)).toEqual(
     expect.arrayContaining(['serving', 'user.added', 'user.tokens_revoked', 'user.disabled', 'stopped']),
   );
+  expect(server.text.stderr).not.toContain('no run can be served');
   expect(server.text.stderr).not.toContain(token);
   expect(statSync(join(dir, 's', OPERATOR_SOCKET), { throwIfNoEntry: false })).toBeUndefined();
   // What it held is free: the next command opens it alone.
@@ -77,6 +78,24 @@ it('with --json says where it listens as a document, and log.level is obeyed', a
   server.child.kill('SIGINT');
   expect(await server.exit).toBe(0);
   expect(server.text.stderr).toBe('');
+});
+
+it('what keeps it from serving a run is a line of its log, with what looks into it (control: elsewhere in this file there is none)', async () => {
+  const hidden = 'mount --bind /dev/null "$(command -v bwrap)" && exec "$@"';
+  const command = [process.execPath, LAUNCHER, '--state', join(dir, 's'), 'serve', '--listen', '127.0.0.1:0'];
+  const child = spawn('unshare', ['--map-root-user', '--mount', 'sh', '-c', hidden, 'sh', ...command], within(dir));
+  started.push(child);
+  let log = '';
+  for await (const chunk of child.stderr.setEncoding('utf8')) {
+    log += chunk;
+    if (log.includes('"part":')) child.kill('SIGTERM');
+  }
+  const said = log.split('\n').find((line) => line.includes('"part":'));
+  expect(JSON.parse(said ?? log)).toMatchObject({
+    level: 'warn',
+    part: 'engine',
+    msg: 'no run can be served: bwrap is not installed (outwork doctor)',
+  });
 });
 
 it('a second signal leaves at once', async () => {

@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { lineLogger } from '../../adapters/log/line-logger.ts';
 import { DESCRIPTORS, enforcerOf } from '../../core/capability/descriptors.ts';
 import { PLACEMENTS } from '../../core/run/types.ts';
@@ -41,12 +42,16 @@ describe.each(['disposable-per-run', 'persistent-per-user'] as const)('a forged 
   });
 });
 
-it('rules on disk that are refused are a line of the log that says why; older ones decide', async () => {
+it('a kernel that starts beside rules that are refused says so and why; the older ones decide', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'rules-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  cpSync('policies', dir, { recursive: true });
   const lines: string[] = [];
-  await using world = await e2e({ kernel: { log: lineLogger((line) => lines.push(line)) } });
+  await using world = await e2e({ config: { policy: { dir } }, kernel: { log: lineLogger((line) => lines.push(line)) } });
+  writeFileSync(join(dir, 'data', 'call.yaml'), 'allowed: {}\n');
   expect(lines.join('')).not.toContain('refused');
-  writeFileSync(join(world.policyDir, 'data', 'call.yaml'), 'allowed: {}\n');
-  while ((await world.kernel.policyStatus()).reloadFault === undefined) await world.kernel.eventsChanged(Number.MAX_SAFE_INTEGER - 1, 50);
+  await using again = await world.reopen();
+  expect((await again.turn('hello')).run.state).toBe('completed');
   expect(lines.join('')).toMatch(/rules on disk are refused, older ones run \(outwork policy status\): .*call/);
 });
 

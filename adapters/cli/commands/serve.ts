@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CompiledConfig } from '../../../core/config.ts';
 import { StoreError } from '../../../core/errors.ts';
-import type { KernelGauges } from '../../../core/kernel.ts';
+import type { KernelGauges, Readiness } from '../../../core/kernel.ts';
 import { steadyClock } from '../../../core/seams/clock.ts';
 import type { Logger } from '../../../core/seams/logger.ts';
 import { listenAddress } from '../../api/http/listen-address.ts';
@@ -48,6 +48,9 @@ export async function serve(context: CommandContext, options: ServeOptions): Pro
     if (out.json) out.record({ listening: url, socket, pid: process.pid });
     else out.line(`listening on ${url}`);
     log.info({ url, socket, pid: process.pid, placement: config.placement, profile: config.profile }, 'serving');
+    for (const [part, fault] of Object.entries(await service.readiness())) {
+      if (fault !== undefined) log.warn({ part, fault }, `no run can be served: ${fault} (outwork doctor)`);
+    }
     await tell(io.env, 'ready', log);
     await stopped.promise;
     log.info({}, 'stopping: nothing more is claimed, what runs goes back to the queue');
@@ -68,6 +71,8 @@ async function tell(env: CommandContext['io']['env'], what: 'ready' | 'stopping'
 interface Service extends AsyncDisposable {
   readonly url: string;
   readonly socket: string;
+  /** What cannot serve a run now, and why. */
+  readiness(): Promise<Readiness>;
   /** From now on `/readyz` says no. */
   drain(): void;
 }
@@ -91,7 +96,8 @@ async function startService(config: CompiledConfig, log: Logger): Promise<Servic
     opened.use(await serveOperations(kernel, socket));
     const api = opened.use(await serveApi({ kernel, config, version: packageVersion(), clock, log: kernel.log, metrics }));
     await kernel.start();
-    return { url: api.url, socket, drain: () => api.drain(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
+    const readiness = () => kernel.readiness();
+    return { url: api.url, socket, readiness, drain: () => api.drain(), [Symbol.asyncDispose]: () => opened.disposeAsync() };
   } catch (error) {
     await opened.disposeAsync();
     throw error;
