@@ -1,22 +1,16 @@
-import { existsSync } from 'node:fs';
 import type { PrerequisiteError } from '../../core/errors.ts';
 import { ensureGuest } from '../../harnesses/guest/bundle.ts';
 import { openFilesLimit, requireOpenFiles } from '../config/open-files.ts';
-import { nearestExisting } from '../config/place.ts';
-import { databaseFile, stateDirFault } from '../config/state-dir.ts';
 import { loadBundle } from '../policy/bundle.ts';
 import { findOpa, OPA_VERSION } from '../policy/opa.ts';
 import { checkBubblewrap } from '../sandbox/bubblewrap/checks.ts';
-import { INIT_SCRIPT, imagesDirOf } from '../sandbox/bubblewrap/engine.ts';
-import { textOfFaults } from '../sandbox/bubblewrap/image-keeper.ts';
-import { checkImage } from '../sandbox/bubblewrap/image-store.ts';
 import { checkCgroups } from '../sandbox/cgroup/check.ts';
 import type { Check } from '../sandbox/check.ts';
-import { isShort, roomIn } from '../sandbox/disk/guard.ts';
-import { spaceOf } from '../sandbox/disk/space.ts';
 import { checkDocker } from './docker-check.ts';
+import { checkImageOf } from './image-check.ts';
 import { checkRules } from './rules-check.ts';
 import type { SetupHost } from './setup/host.ts';
+import { checkState } from './state-check.ts';
 
 /** Names that `OUTWORK_REQUIRE` and `doctor` know. */
 export const COMPONENTS = [
@@ -81,32 +75,13 @@ const CHECKS: Readonly<Record<ComponentName, (scope: ComponentScope) => Promise<
     const { file, sha256 } = await ensureGuest();
     return [{ id: 'guest', ok: true, detail: `${file} (${sha256.slice(0, 12)})` }];
   },
-  async image({ stateDir }) {
-    const { file } = await ensureGuest();
-    const sources = { guestBundle: file, initScript: INIT_SCRIPT, nodeBinary: process.execPath };
-    const { dir, source, faults } = await checkImage({ imagesDir: imagesDirOf(stateDir), ...sources });
-    const digest = source.slice(0, 12);
-    if (dir !== undefined) return [{ id: 'image', ok: true, detail: `${dir}: every part is as built (${digest})` }];
-    const wrong = faults.filter(({ why }) => why !== 'stale');
-    if (wrong.length === 0)
-      return [{ id: 'image', ok: true, detail: `not built yet from today's sources (${digest}); the next start does` }];
-    const detail = `not as it was built: ${textOfFaults(wrong)}; the next start builds it again`;
-    return [{ id: 'image', ok: false, warning: true, detail, fix: 'outwork sandbox image build' }];
-  },
+  image: ({ stateDir }) => checkImageOf(stateDir),
   async policy({ policyDir, siteDir }) {
     const { digests } = await loadBundle(policyDir, siteDir);
     return [{ id: 'policy', ok: true, detail: `${policyDir}: rules ${digests.rules.slice(0, 12)}, data ${digests.data.slice(0, 12)}` }];
   },
   rules: ({ stateDir, policyDir, siteDir }) => checkRules(stateDir, policyDir, siteDir),
-  async state({ stateDir, diskReserveMiB }) {
-    const fault = stateDirFault(stateDir);
-    if (fault !== undefined) return [{ id: 'state', ok: false, detail: `${stateDir} ${fault.message}`, fix: fault.fix }];
-    return [
-      { id: 'state', ok: true, detail: stateDir },
-      await databaseCheck(databaseFile(stateDir)),
-      await roomCheck(stateDir, diskReserveMiB),
-    ];
-  },
+  state: ({ stateDir, diskReserveMiB }) => checkState(stateDir, diskReserveMiB),
   async opa({ host }) {
     return [{ id: 'opa', ok: true, detail: `${await findOpa({ env: { ...host.env } })} ${OPA_VERSION}` }];
   },
@@ -121,21 +96,6 @@ function openFilesCheck(): Check {
     const { message, hint = '' } = error as PrerequisiteError;
     return { id: 'open-files', ok: false, detail: message, fix: hint };
   }
-}
-
-async function databaseCheck(file: string): Promise<Check> {
-  const { databaseFault } = await import('../store/mikro-orm/database-health.ts');
-  const fault = databaseFault(file);
-  if (fault !== undefined)
-    return { id: 'database', ok: false, detail: `${file}: ${fault.message}`, ...(fault.hint && { fix: fault.hint }) };
-  return { id: 'database', ok: true, detail: existsSync(file) ? file : `${file} is made at first use` };
-}
-
-/** Below the reserve no sandbox starts; with no room at all nothing can be written down, and so nothing is done. */
-async function roomCheck(stateDir: string, reserveMiB: number): Promise<Check> {
-  const space = await spaceOf(nearestExisting(stateDir));
-  const check = { id: 'disk', ok: !isShort(space, reserveMiB * 1024 * 1024), detail: `${roomIn(space)} free, ${reserveMiB} MiB are kept` };
-  return check.ok ? check : { ...check, fix: 'free space there, or lower limits.diskReserveMiB' };
 }
 
 async function programCheck(host: SetupHost, program: string): Promise<readonly Check[]> {

@@ -11,6 +11,7 @@ const READS: ReadonlySet<string> = new Set([
   'unfinished',
   'parkedAt',
   'attempts',
+  'lastSeats',
   'decisions',
   'spent',
   'since',
