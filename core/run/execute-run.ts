@@ -8,6 +8,7 @@ import type { Placement } from '../ports/placement.ts';
 import type { RunTokens } from '../seams/run-tokens.ts';
 import type { LiveRun } from './live-runs.ts';
 import { otherActorsOf } from './other-actors.ts';
+import { pause } from './pause.ts';
 import { choosePlacement } from './place.ts';
 import { prepareRedrive } from './redrive.ts';
 import { type Ending, endingOf, failed, settle } from './settle.ts';
@@ -51,6 +52,8 @@ async function attempt(deps: RunDeps, run: ClaimedRun, control: AttemptControl):
     if ('failure' in chosen) return failed(chosen.failure, chosen.reasons, chosen.decision);
     return await inSeat(deps, run, chosen, roles, control);
   } catch (error) {
+    const pauseMs = findsNoRoom(error) ? ROOM_MS[run.reclaims] : undefined;
+    if (pauseMs !== undefined) await pause(deps.clock, pauseMs, control.signal);
     return endingOfError(error);
   } finally {
     deps.reservations.forget(run.id);
@@ -127,6 +130,11 @@ async function inSeat(
     await seat.release(healthy);
   }
 }
+
+/** A sandbox that found no room on the disk is tried again after so long: what fills a disk seldom goes at once, and often soon. */
+const ROOM_MS: readonly number[] = [1000, 5000, 25_000];
+
+const findsNoRoom = (error: unknown): boolean => error instanceof SandboxError && error.code === 'disk_full';
 
 /** No other attempt finds more of these. */
 const PERMANENT: ReadonlySet<SandboxErrorCode> = new Set(['slice_exhausted']);

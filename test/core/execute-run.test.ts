@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { CallRequest } from '../../core/capability/types.ts';
 import { ConfigError, PrerequisiteError, SandboxError } from '../../core/errors.ts';
@@ -8,6 +9,10 @@ import { claimNext, runWorld } from '../support/run-world.ts';
 const reply: CallRequest = { key: { step: 0, call: 2 }, capability: 'message.post', args: { body: 'done' } };
 const command = (argv: readonly string[]): CallRequest => ({ key: { step: 0, call: 2 }, capability: 'shell.exec', args: { argv } });
 const exited = (claim: ExitClaim) => ({ kind: 'exited', claim }) as const;
+
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 20; i += 1) await setImmediate();
+};
 
 describe('one attempt of a run', () => {
   it('completes when the executor posted a reply and says so', async () => {
@@ -97,6 +102,35 @@ describe('one attempt of a run', () => {
     }
     expect(run).toMatchObject({ state: 'failed', failure: 'reclaim_budget_exhausted' });
     expect((await made.world.store.events.last())?.data).toMatchObject({ reasons: [{ code: 'start_failed', message: 'no such luck' }] });
+  });
+
+  it('BL-108 a start that finds no room on the disk is tried again after 1 s, 5 s and 25 s, and then told', async () => {
+    const seatFails = new SandboxError('disk_full', 'no room', { hint: 'free some' });
+    const made = await runWorld(async () => expect.fail('nobody has a seat'), { seatFails });
+    const { clock } = made.world;
+    let run = await made.claim();
+    for (const waitMs of [1000, 5000, 25_000]) {
+      let ended = false;
+      const executing = made.execute(run).finally(() => {
+        ended = true;
+      });
+      await turns();
+      clock.advance(waitMs - 1);
+      await turns();
+      expect(ended).toBe(false);
+      clock.advance(1);
+      expect(await executing).toMatchObject({ state: 'queued' });
+      run = await claimNext(made.world);
+    }
+    expect(await made.execute(run)).toMatchObject({ state: 'failed', failure: 'reclaim_budget_exhausted' });
+    const last = (await made.world.store.events.read(0, { run: run.id }, 100)).at(-1);
+    expect(last?.data).toMatchObject({ reasons: [{ code: 'disk_full', message: 'no room', hint: 'free some' }] });
+  });
+
+  it('a kernel that closes does not wait for room', async () => {
+    const made = await runWorld(async () => expect.fail('nobody has a seat'), { seatFails: new SandboxError('disk_full', 'no room') });
+    const closing = AbortSignal.abort();
+    expect(await made.execute(await made.claim(), { signal: closing, closing })).toMatchObject({ state: 'queued', reclaims: 0 });
   });
 
   it('policy decides the placement; a refused one seats nobody', async () => {
