@@ -9,7 +9,7 @@ import type { Clock } from '../../core/seams/clock.ts';
 import type { RunTokens } from '../../core/seams/run-tokens.ts';
 import type { SandboxEngine, SandboxHandle } from '../../core/seams/sandbox-engine.ts';
 import type { Membrane, SandboxChannel } from '../membrane/channel.ts';
-import { lacksRoom } from '../no-room.ts';
+import { lacksRoom, MAKE_ROOM } from '../no-room.ts';
 import { homeDir, workspaceDir } from './roots.ts';
 
 export interface SandboxManagerDeps {
@@ -233,7 +233,7 @@ function startError(error: unknown): unknown {
   if (!lacksRoom(error) || (error instanceof SandboxError && error.code === 'disk_full')) return error;
   return new SandboxError('disk_full', 'no sandbox can be made: the file system of the state directory is full', {
     cause: error,
-    hint: 'free some room there, in bytes and inodes',
+    hint: MAKE_ROOM,
   });
 }
 

@@ -3,10 +3,8 @@ import { join } from 'node:path';
 import { PrerequisiteError, StoreError } from '../../core/errors.ts';
 import { ensureStateDir } from '../config/state-dir.ts';
 import { holderFile, holderOf } from '../config/state-holder.ts';
+import { lacksRoom, MAKE_ROOM } from '../no-room.ts';
 import { tryFileLock } from './file-lock.ts';
-
-/** SQLite's result code when a file cannot grow. */
-const SQLITE_FULL = 13;
 
 export interface StateLock {
   /** Lets another kernel own the directory. Closing twice does nothing. */
@@ -51,7 +49,6 @@ function tryLock(file: string): ReturnType<typeof tryFileLock> {
 
 /** What the system says of it, and the cure where that is room. */
 function unusable(what: string, cause: unknown): PrerequisiteError {
-  const { message, code, errcode } = cause as { message: string; code?: string; errcode?: number };
-  const full = code === 'ENOSPC' || code === 'EDQUOT' || errcode === SQLITE_FULL;
-  return new PrerequisiteError('state_directory_unusable', `${what}: ${message}`, { cause, ...(full && { hint: 'free space there' }) });
+  const { message } = cause as { message: string };
+  return new PrerequisiteError('state_directory_unusable', `${what}: ${message}`, { cause, ...(lacksRoom(cause) && { hint: MAKE_ROOM }) });
 }

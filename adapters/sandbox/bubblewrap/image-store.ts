@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutworkError, PrerequisiteError, SandboxError } from '../../../core/errors.ts';
 import type { ImageFault, ImageStatus } from '../../../core/seams/sandbox-engine.ts';
+import { lacksRoom, MAKE_ROOM } from '../../no-room.ts';
 import { syncPath } from '../../sync-path.ts';
 import { removeTree } from '../remove-tree.ts';
 import { describeImage, type Image, type ImageContent, type ImageSources } from './image.ts';
@@ -86,7 +87,7 @@ async function buildImage(imagesDir: string, content: ImageContent): Promise<str
     if (cause instanceof OutworkError) throw cause;
     const { code = 'unknown' } = cause as NodeJS.ErrnoException;
     const message = `no image of a sandbox can be built in ${imagesDir} (${code})`;
-    if (code === 'ENOSPC' || code === 'EDQUOT') throw new SandboxError('disk_full', message, { cause, hint: 'free some room' });
+    if (lacksRoom(cause)) throw new SandboxError('disk_full', message, { cause, hint: MAKE_ROOM });
     throw new PrerequisiteError('image_unusable', message, { cause, hint: `mend ${imagesDir}, then: ${REBUILD}` });
   }
 }

@@ -1,9 +1,9 @@
 import { StoreError } from '../../../core/errors.ts';
+import { SQLITE_FULL } from '../../no-room.ts';
 
 /** Primary result codes of SQLite (https://www.sqlite.org/rescode.html); the low byte of an extended code. */
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
-const SQLITE_FULL = 13;
 const SQLITE_CONSTRAINT = 19;
 const SQLITE_NOTADB = 26;
 
