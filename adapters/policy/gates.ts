@@ -133,7 +133,7 @@ export function refuseWidening({ flips, unjudged }: Difference): void {
   const more = reasons.length > 3 ? `; and ${reasons.length - 3} more` : '';
   const how = looser.length > 0 ? 'allows more' : 'may allow more';
   throw new PolicyError('policy_widening', `What is on disk ${how} than what runs: ${reasons.slice(0, 3).join('; ')}${more}.`, {
-    hint: 'outwork policy replay, then outwork policy apply --allow-widening --user NAME',
+    hint: 'outwork policy apply --allow-widening --user NAME takes and lists it; outwork policy rollback goes back',
   });
 }
 
