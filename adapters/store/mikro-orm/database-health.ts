@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreError } from '../../../core/errors.ts';
+import { LOST_COMMITS, logLosesCommits } from './log-health.ts';
 import { MIGRATIONS } from './migrations/list.ts';
 import { damaged, storeErrorOf } from './sqlite-errors.ts';
 
@@ -13,6 +14,7 @@ export function databaseFault(file: string): StoreError | undefined {
   if (!existsSync(file)) return undefined;
   let database: DatabaseSync | undefined;
   try {
+    if (logLosesCommits(file)) return damaged(LOST_COMMITS);
     database = openToLook(file);
     const found = database.prepare('pragma quick_check(1)').get() as { readonly quick_check: string } | undefined;
     if (found?.quick_check !== 'ok') return damaged(found?.quick_check.replaceAll('\n', ' '));

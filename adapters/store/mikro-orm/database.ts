@@ -9,9 +9,10 @@ import { withFileLock } from '../file-lock.ts';
 import { isStorable } from '../storable.ts';
 import { requireKnownSchema } from './database-health.ts';
 import { ENTITIES } from './entities.ts';
+import { LOST_COMMITS, logLosesCommits } from './log-health.ts';
 import { MIGRATIONS } from './migrations/list.ts';
 import { DurableSqliteDialect } from './sqlite-dialect.ts';
-import { storeErrorOf } from './sqlite-errors.ts';
+import { damaged, storeErrorOf } from './sqlite-errors.ts';
 
 /** Values of a bound statement. Booleans are written as 0 and 1 by the caller. */
 export type Bound = string | number | null | undefined;
@@ -51,6 +52,8 @@ export class Database {
   /** Opens or makes the file and brings its schema up to date. @throws StoreError `store_damaged` `schema_newer` `store_unavailable` `disk_full` */
   static async open(file: string, options: { newId: NewId; instance: string }): Promise<Database> {
     try {
+      // Opening would throw the rest of the log away.
+      if (logLosesCommits(file)) throw damaged(LOST_COMMITS);
       const dialect = new DurableSqliteDialect(file);
       const orm = await MikroORM.init({
         driver: SqliteDriver,
