@@ -1,4 +1,4 @@
-import { printable } from '../printable.ts';
+import { displayWidth, printable } from '../printable.ts';
 import type { Output, Piece, Style } from './output.ts';
 import { wrapText } from './wrap.ts';
 
@@ -27,4 +27,16 @@ export function printFields(out: Output, fields: readonly Field[]): void {
       else out.line({ text: (i === 0 ? name : '').padEnd(indent), style: 'dim' }, styled(line));
     });
   }
+}
+
+/** A line behind a lead of its own: what is wider than the terminal goes on under its beginning, as do further lines. */
+export function printHanging(out: Output, lead: string, text: string, styles: { readonly lead?: Style; readonly text?: Style } = {}): void {
+  const styled = (piece: string, style: Style | undefined): Piece => (style === undefined ? piece : { text: piece, style });
+  const indent = displayWidth(lead);
+  const lines = printable(text)
+    .split('\n')
+    .flatMap((line) => wrapText(line, Math.max(out.columns - indent, NARROW / 2)));
+  lines.forEach((line, i) => {
+    out.line(styled(i === 0 ? lead : ' '.repeat(indent), styles.lead), styled(line, styles.text));
+  });
 }

@@ -276,6 +276,14 @@ describe('outwork policy new rule', () => {
     expect((await commands.json('policy', 'new', 'rule', name)).code).toBe(2);
   });
 
+  test('where it cannot be written, it says so', async () => {
+    await rm(join(commands.dir, 'policies', 'outwork', 'trigger'), { recursive: true });
+    await writeFile(join(commands.dir, 'policies', 'outwork', 'trigger'), 'a file');
+    expect(await commands.json('policy', 'new', 'rule', 'my_own', '--kind', 'trigger')).toMatchObject({
+      ...{ code: 2, document: { error: { code: 'invalid_argument', message: expect.stringContaining('cannot be written') } } },
+    });
+  });
+
   test.each(['placement', 'approval', 'egress'])('what a %s does not know', async (kind) => {
     expect((await commands.json('policy', 'new', 'rule', 'my_own', '--kind', kind, '--effect', 'ask')).code).toBe(2);
   });

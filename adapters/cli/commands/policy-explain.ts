@@ -10,6 +10,7 @@ import { withServing } from '../../policy/with-serving.ts';
 import { type CommandContext, withOperations } from '../context.ts';
 import { timeText } from '../describe.ts';
 import { EXIT } from '../exit-code.ts';
+import { printHanging } from '../fields.ts';
 import type { Output } from '../output.ts';
 import { placeOf } from './policy.ts';
 
@@ -106,20 +107,18 @@ function print(
     obligations.length === 0 ? '' : `, obliged to ${obligations.map((one) => JSON.stringify(one)).join(' ')}`,
   );
   for (const { code, message, note } of reasons) {
-    out.line({ text: `  ${code}`, style: 'bold' }, `: ${message}`);
-    if (note !== null) out.line({ text: `    ${note.rule}, ${note.file}: ${note.title}. To change it: ${note.solution}`, style: 'dim' });
+    printHanging(out, '  ', `${code}: ${message}`);
+    if (note !== null)
+      printHanging(out, '    ', `${note.rule}, ${note.file}: ${note.title}. To change it: ${note.solution}`, { text: 'dim' });
   }
   if (subject.rules !== onDisk) out.line({ text: 'The rules on disk are others than those that decided this.', style: 'yellow' });
 }
 
 function printTraces(out: Output, traces: readonly RuleTrace[]): void {
-  out.line({ text: 'Every rule of this kind, asked again on the rules and data on disk:', style: 'bold' });
+  printHanging(out, '', 'Every rule of this kind, asked again on the rules and data on disk:', { text: 'bold' });
   for (const { rule, code, fired, stoppedAt, line } of traces) {
-    if (fired) out.line({ text: '  fired ', style: 'green' }, ` ${code} (${rule})`);
-    else
-      out.line({ text: '  not   ', style: 'dim' }, ` ${code} (${rule})`, {
-        text: stoppedAt === undefined ? '' : `: ${stoppedAt} ${line}`,
-        style: 'dim',
-      });
+    const stopped = stoppedAt === undefined ? '' : `: ${stoppedAt} ${line}`;
+    if (fired) printHanging(out, '  fired  ', `${code} (${rule})`, { lead: 'green' });
+    else printHanging(out, '  not    ', `${code} (${rule})${stopped}`, { lead: 'dim' });
   }
 }

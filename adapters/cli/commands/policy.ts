@@ -1,6 +1,7 @@
 import type { PolicyPlace } from '../../policy/test-policy.ts';
 import { type CommandContext, configOf, withOperations } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
+import { printHanging } from '../fields.ts';
 import { MOST_REPLAYED } from './policy-replay.ts';
 
 /** Where the configured policy lies. */
@@ -46,10 +47,8 @@ export async function policyCheck(context: CommandContext, { since }: { readonly
   const ok = gates.every((gate) => gate.ok);
   if (context.out.json) context.out.document({ dir: place.dir, ok, gates });
   else {
-    for (const { gate, ok: good, detail } of gates) {
-      const mark = good ? { text: 'ok  ', style: 'green' as const } : { text: 'FAIL', style: 'red' as const };
-      context.out.line(mark, ` ${gate.padEnd(19)} ${detail.split('\n').join('\n                         ')}`);
-    }
+    for (const { gate, ok: good, detail } of gates)
+      printHanging(context.out, `${good ? 'ok  ' : 'FAIL'} ${gate.padEnd(19)} `, detail, { lead: good ? 'green' : 'red' });
   }
   return ok ? EXIT.good : EXIT.bad;
 }
