@@ -39,7 +39,9 @@ export async function endingOf(deps: RunDeps, run: ClaimedRun, live: LiveRun, ou
   const finished = replied && open === undefined;
   // A reply that is in the thread cannot be cancelled any more.
   if (live.cancelRequested) return { kind: finished ? 'completed' : 'cancelled' };
-  if (deps.clock.now() >= run.deadlineMs && !finished) return failed('deadline_exceeded');
+  // No other attempt will judge the ledger: what is open is told here.
+  if (deps.clock.now() >= run.deadlineMs && !finished)
+    return failed('deadline_exceeded', open === undefined ? [] : [{ code: 'call_unknown', message: unknownGate(open).reason }]);
   if (outcome.kind === 'lost') return outcome;
   const { claim } = outcome;
   switch (claim.kind) {

@@ -133,6 +133,21 @@ describe('one attempt of a run', () => {
     expect(await made.execute(await made.claim(), { signal: closing, closing })).toMatchObject({ state: 'queued', reclaims: 0 });
   });
 
+  it.each([true, false])('a run that reaches its deadline says whether a command was open whose end nobody knows (%s)', async (open) => {
+    const made = await runWorld(
+      async (task, self) => {
+        if (open) await self.call(task, command(['make']));
+        self.world.clock.advance(3_600_000);
+        return { kind: 'lost', reason: 'stopped' };
+      },
+      { placement: 'persistent-per-user', config: { placement: 'persistent-per-user' } },
+    );
+    const run = await made.execute(await made.claim());
+    expect(run).toMatchObject({ state: 'failed', failure: 'deadline_exceeded' });
+    const { data } = (await made.world.store.events.read(0, { run: run.id }, 100)).find(({ type }) => type === 'run.failed') ?? {};
+    expect(data).toMatchObject({ reasons: open ? [{ code: 'call_unknown', message: expect.stringContaining('make') }] : [] });
+  });
+
   it('policy decides the placement; a refused one seats nobody', async () => {
     const made = await runWorld(async () => exited({ kind: 'completed' }), {
       decide: (input) =>
