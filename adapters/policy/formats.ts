@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { getPublicSuffix } from 'tldts';
 
 /**
  * Forms of text that a schema of `data/` may name as `format`, beside JSON Schema's own. They refuse what `outwork.lib.hosts` and
@@ -15,27 +16,15 @@ const LABELS = /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9
 const NUMERIC_END = /\.([0-9]+|0x[0-9a-f]*)$/;
 
 /**
- * A full host name in its one form (lower case, no trailing dot, no port, two labels or more), or `*.` before one below which not anybody
- * gets a name. An address is none; it belongs to a list of networks.
+ * A full host name in its one form (lower case, no trailing dot, no port, two labels or more), or `*.` before one that is no public suffix
+ * (publicsuffix.org, its private part too): below those anybody gets a name. An address is none; it belongs to a list of networks.
  */
 export function isHostPattern(text: string): boolean {
   const wildcard = text.startsWith('*.');
   const name = wildcard ? text.slice(2) : text;
   if (name.length > 253 || !LABELS.test(name) || NUMERIC_END.test(name)) return false;
-  return !wildcard || !(HOSTERS.includes(name) || COUNTRY_REGISTRY.test(name));
+  return !wildcard || getPublicSuffix(name, { allowPrivateDomains: true, validateHostname: false }) !== name;
 }
-
-/** Second levels under which country registries sell names; as `outwork.lib.hosts` has them. */
-const COUNTRY_REGISTRY = /^(ac|co|com|edu|go|gob|gov|gv|ltd|mil|ne|net|nom|or|org|plc|sch)\.[a-z0-9_]{2}$/;
-
-/** Names of hosters below which anybody gets a name of their own; as `outwork.lib.hosts` has them. */
-export const HOSTERS: readonly string[] = [
-  ...['appspot.com', 'azurewebsites.net', 'blob.core.windows.net', 'blogspot.com', 'cloudapp.net', 'cloudfront.net', 'deno.dev'],
-  ...['duckdns.org', 'dyndns.org', 'elasticbeanstalk.com', 'firebaseapp.com', 'fly.dev', 'github.io', 'gitlab.io', 'glitch.me'],
-  ...['herokuapp.com', 'netlify.app', 'ngrok-free.app', 'ngrok.app', 'ngrok.io', 'onrender.com', 'pages.dev', 'r2.dev', 'repl.co'],
-  ...['replit.dev', 'run.app', 's3.amazonaws.com', 'surge.sh', 'translate.goog', 'trycloudflare.com', 'up.railway.app', 'vercel.app'],
-  ...['web.app', 'workers.dev'],
-];
 
 /** What a server could read in another way; `*` is a segment of its own, and `**` the last one. */
 const UNCLEAN =

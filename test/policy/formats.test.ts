@@ -13,7 +13,22 @@ describe('BL-073 a host pattern that names what anybody can register is refused'
   );
 
   test.each([
-    ...['*', '*.', '*.com', '*.co.uk', '*.com.au', '*.github.io', '*.s3.amazonaws.com', 'localhost', 'com', '', '.', 'example.com.'],
+    ...[
+      '*',
+      '*.',
+      '*.com',
+      '*.co.uk',
+      '*.com.au',
+      '*.github.io',
+      '*.s3.amazonaws.com',
+      '*.nhs.uk',
+      '*.s3.eu-west-1.amazonaws.com',
+      'localhost',
+      'com',
+      '',
+      '.',
+      'example.com.',
+    ],
     ...['EXAMPLE.com', '*example.com', 'a.*.com', '*.*.com', 'example.com:443', 'https://example.com', 'exa mple.com', '-a.com', 'a-.com'],
     ...['10.0.0.1', '*.0.0.1', '2130706433', 'a.0x7f', '[::1]', '::1', 'a..com', `${'a'.repeat(252)}.b`],
   ])('"%s" is none', (text) => expect(isHostPattern(text)).toBe(false));

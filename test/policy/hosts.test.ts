@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Bundle, loadBundle } from '../../adapters/policy/bundle.ts';
-import { HOSTERS, isHostPattern } from '../../adapters/policy/formats.ts';
+import { isHostPattern } from '../../adapters/policy/formats.ts';
 import { toRegoInput } from '../../adapters/policy/marshal.ts';
 import { findOpa } from '../../adapters/policy/opa.ts';
 import type { ServingSnapshot } from '../../adapters/policy/serving-snapshot.ts';
@@ -117,12 +117,14 @@ describe('BL-073 a host is admitted at the boundary of a label, or not at all', 
     expect(patterns.filter((text) => !isHostPattern(text) && !named(text)).length).toBeGreaterThan(100);
   });
 
-  test('the hosters that the gate knows are those of the rules', async () => {
+  test('a wildcard that the rules take for a hoster’s is one that the gate refuses: it knows more of them, never fewer', async () => {
     const { stdout } = await promisify(execFile)(
       await findOpa(),
       ['eval', '--format', 'raw', '--data', 'outwork/lib', 'data.outwork.lib.hosts._hosters'],
       { cwd: SHIPPED },
     );
-    expect([...HOSTERS].sort()).toEqual((JSON.parse(stdout) as string[]).sort());
+    const hosters = JSON.parse(stdout) as string[];
+    expect(hosters.length).toBeGreaterThan(30);
+    expect(hosters.filter((name) => isHostPattern(`*.${name}`))).toEqual([]);
   });
 });

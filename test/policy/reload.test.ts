@@ -189,7 +189,7 @@ describe('rules, module and manifest belong together', () => {
     await narrow(path);
     await clock.poll();
     await clock.poll();
-    expect(engine.status().reloadFault).toContain('not those');
+    expect(engine.status().reloadFault).toContain('was built from other rules');
     expect(engine.decide(placementInput({ harness: 'acme', placement: 'disposable-per-run' })).effect).toBe('allow');
     await buildPolicy(dir);
     await clock.poll();

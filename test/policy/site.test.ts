@@ -197,7 +197,7 @@ describe('rules of a site and the module belong together', () => {
     const { dir, siteDir, engine } = await withRule('deny', REASON, PUSH);
     await appendFile(join(siteDir, 'site', 'call', 'rule.rego'), '\n_more := 1\n');
     await engine.reload();
-    expect(engine.status().reloadFault).toContain('not those');
+    expect(engine.status().reloadFault).toContain('was built from other rules');
     await buildPolicy(dir, siteDir);
     await engine.reload();
     expect(engine.status().reloadFault).toBeUndefined();

@@ -120,7 +120,7 @@ _registry(labels) if concat(".", labels) in _hosters
 
 _hosters := [
 	"appspot.com", "azurewebsites.net", "blob.core.windows.net", "blogspot.com", "cloudapp.net", "cloudfront.net", "deno.dev", "duckdns.org",
-	"dyndns.org", "elasticbeanstalk.com", "firebaseapp.com", "fly.dev", "github.io", "gitlab.io", "glitch.me", "herokuapp.com",
+	"dyndns.org", "elasticbeanstalk.com", "firebaseapp.com", "fly.dev", "github.io", "gitlab.io", "herokuapp.com",
 	"netlify.app", "ngrok-free.app", "ngrok.app", "ngrok.io", "onrender.com", "pages.dev", "r2.dev", "repl.co", "replit.dev", "run.app",
 	"s3.amazonaws.com", "surge.sh", "translate.goog", "trycloudflare.com", "up.railway.app", "vercel.app", "web.app", "workers.dev",
 ]
