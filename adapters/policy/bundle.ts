@@ -1,4 +1,5 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdirSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PolicyError } from '../../core/errors.ts';
 import { digestOf, sha256Hex } from '../../core/json.ts';
@@ -76,28 +77,34 @@ export function dataDigest(dataJson: string): string {
   return digestOf('outwork.policy-data', site_settings === undefined ? settings : { settings, site_settings });
 }
 
-/** Changes when any file of the bundle roots may have changed. Cheap: looks at no content. */
-export async function bundleSignature(dir: string, siteDir?: string): Promise<string> {
-  const rows = [...(await statRows(dir, ['outwork', 'data', 'schemas'])), ...(await statRows(dir, ['cases'], true))];
-  if (siteDir === undefined) rows.push(...(await statRows(dir, ['dist'])));
-  else rows.push(...(await statRows(siteDir, ['site', 'data', 'schemas', 'cases', 'dist'], true)));
+/**
+ * Changes when any file of the bundle roots may have changed. Looks at no content, and at all files at once: some 70 looks take half a
+ * millisecond, through the thread pool they took ten of it, in the middle of somebody's turn.
+ */
+export function bundleSignature(dir: string, siteDir?: string): string {
+  const rows = [...statRows(dir, ['outwork', 'data', 'schemas']), ...statRows(dir, ['cases'], true)];
+  if (siteDir === undefined) rows.push(...statRows(dir, ['dist']));
+  else rows.push(...statRows(siteDir, ['site', 'data', 'schemas', 'cases', 'dist'], true));
   return digestOf('outwork.policy-signature', rows.sort());
 }
 
-async function statRows(root: string, folders: readonly string[], optional = false): Promise<readonly string[]> {
-  const rows: string[] = [];
-  for (const folder of folders) {
-    const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-      if (optional && error.code === 'ENOENT') return [];
-      throw error;
-    });
-    for (const entry of entries.filter((one) => one.isFile())) {
-      const path = join(entry.parentPath, entry.name);
-      const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-      rows.push(`${path} ${ino} ${size} ${mtimeNs} ${ctimeNs}`);
-    }
+function statRows(root: string, folders: readonly string[], optional = false): readonly string[] {
+  return folders.flatMap((folder) =>
+    filesIn(join(root, folder), optional).map((path) => {
+      const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+      return `${path} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+    }),
+  );
+}
+
+function filesIn(folder: string, optional: boolean): readonly string[] {
+  try {
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  } catch (error) {
+    if (optional && (error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
   }
-  return rows;
 }
 
 async function readManifest(dist: string): Promise<Manifest> {

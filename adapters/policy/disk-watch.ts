@@ -31,9 +31,9 @@ export class DiskWatch {
   }
 
   /** What is there now is about to be loaded. */
-  async mark(): Promise<void> {
+  mark(): void {
     this.#againAtMs = Number.POSITIVE_INFINITY;
-    this.#marked = await this.#look();
+    this.#marked = this.#look();
   }
 
   /** What is marked could not be loaded, and that is no fault of the files: they are loaded again, as they are, after 5 s. */
@@ -52,7 +52,7 @@ export class DiskWatch {
   }
 
   async #lookAgain(): Promise<void> {
-    const seen = await this.#look();
+    const seen = this.#look();
     const again = this.#options.clock.now() >= this.#againAtMs;
     if (seen === this.#marked && !again) return;
     const settled = seen === this.#candidate || seen === this.#marked;
@@ -61,7 +61,11 @@ export class DiskWatch {
   }
 
   /** A look that fails is one too: what was away and is back is new, though its files are what they were. */
-  #look(): Promise<string> {
-    return bundleSignature(this.#options.dir, this.#options.siteDir).catch(() => 'unreadable');
+  #look(): string {
+    try {
+      return bundleSignature(this.#options.dir, this.#options.siteDir);
+    } catch {
+      return 'unreadable';
+    }
   }
 }

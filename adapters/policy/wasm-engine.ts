@@ -95,7 +95,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
   }
 
   async start(): Promise<void> {
-    await this.#disk.mark();
+    this.#disk.mark();
     this.#accepted = await this.#snapshots?.accepted();
     if (this.#accepted === undefined || this.#snapshots === undefined) await this.#loadFirst();
     else {
@@ -219,7 +219,7 @@ class WasmPolicyEngine implements ReloadingPolicyEngine {
 
   /** What is on disk through every gate, and then it runs. @throws PolicyError; what ran goes on */
   async #load(request: LoadRequest): Promise<PolicyChange> {
-    await this.#disk.mark();
+    this.#disk.mark();
     const { dir, siteDir, publicKey } = this.#options;
     const bundle = await loadBundle(dir, siteDir, this.#cache);
     const running = this.#serving?.bundle;
