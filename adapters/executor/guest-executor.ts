@@ -1,4 +1,4 @@
-import { CANCELLED, type Executor } from '../../core/ports/executor.ts';
+import { CANCELLED, DEADLINE, type Executor } from '../../core/ports/executor.ts';
 import type { LiveRuns } from '../../core/run/live-runs.ts';
 import type { ExecutorOutcome } from '../../core/run/types.ts';
 import type { Clock } from '../../core/seams/clock.ts';
@@ -34,13 +34,13 @@ export const guestExecutor =
   });
 
 /**
- * A cancelled executor is told, and has the grace to come to its end. Any other abort leaves the end of its commands open for the next attempt
- * to judge: they are ended by the kernel and not by themselves.
+ * An executor whose run is cancelled, or at its deadline, is told, and has the grace to end what it started. Any other abort leaves the end of
+ * its commands open for the next attempt to judge: they are ended by the kernel and not by themselves.
  */
 function graceAfterAbort(deps: GuestExecutorDeps, sandbox: RunningSandbox, run: string, signal: AbortSignal): Promise<ExecutorOutcome> {
   return new Promise((resolve) => {
     const onAbort = () => {
-      if (signal.reason !== CANCELLED) return resolve({ kind: 'lost', reason: 'stopped' });
+      if (signal.reason !== CANCELLED && signal.reason !== DEADLINE) return resolve({ kind: 'lost', reason: 'stopped' });
       deps.clock.after(deps.cancelGraceMs, () => resolve({ kind: 'lost', reason: 'the executor did not stop in time' }));
       try {
         sandbox.channel.send({ type: 'cancel', run });

@@ -15,6 +15,9 @@ export interface Executor {
 /** Reason of an abort that a person asked for. Any other (a lost lease, a closing kernel) leaves the run to its next attempt. */
 export const CANCELLED = 'cancelled';
 
+/** Reason of an abort at the run's deadline: no next attempt will judge what is open. */
+export const DEADLINE = 'deadline';
+
 export interface ExecutorTask {
   readonly scope: CallScope;
   readonly harness: string;

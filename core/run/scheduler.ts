@@ -1,4 +1,5 @@
 import { StoreError } from '../errors.ts';
+import { DEADLINE } from '../ports/executor.ts';
 import { openCredentialGates } from './credential-gates.ts';
 import { executeRun, type RunDeps } from './execute-run.ts';
 import type { LiveRun } from './live-runs.ts';
@@ -160,7 +161,7 @@ export class Scheduler implements AsyncDisposable {
       });
     };
     beat();
-    const stopDeadline = clock.after(Math.max(0, run.deadlineMs - clock.now()), () => lease.abort());
+    const stopDeadline = clock.after(Math.max(0, run.deadlineMs - clock.now()), () => lease.abort(DEADLINE));
     try {
       await before;
       const signal = AbortSignal.any([lease.signal, this.#closing.signal]);
