@@ -151,7 +151,7 @@ async function resultsOf(seen: {
   const unmeasured: Unmeasured[] = [
     ...made.flatMap((figures) => figures.unmeasured),
     { field: 'newCli', why: 'this version has no credential recipes: a new program needs no file of ours, and gets no credential' },
-    { field: 'attacks', why: 'attacks are run by `npm test` (test/attack), not by compare' },
+    { field: 'attacks', why: 'attacks are run by `npm run test:matrix` (test/attack), not by compare' },
     ...seen.floor.unmeasured(),
   ];
   if (seen.workload.repository === null) unmeasured.push({ field: 'workload.repository', why: 'this workload needs no repository' });

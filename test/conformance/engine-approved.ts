@@ -40,6 +40,8 @@ export function approvedFileClauses(current: { readonly kernel: TestKernel; read
       (await current.sandbox.tool(['sh', '-c', `rm -f ${path} && printf '#!/bin/sh\\necho other' > ${path} && chmod 755 ${path}`])).code,
     ).toBe(0);
     expect((await current.sandbox.tool([path])).stdout).toBe('other\n');
+    // The sandbox serves further clauses, one of which looks for what tools may write.
+    await current.sandbox.executor(`require('node:fs').rmSync(${JSON.stringify(`${APPROVED_DIR}/${sha256}`)}, { recursive: true })`);
   });
 
   it('N7 a new sandbox of the same owner has none of the files that were approved in an earlier one', async () => {
