@@ -44,7 +44,7 @@ export const hostLoopExecutor =
 
 /**
  * A cancelled loop has the grace to end its command. Then only this run stopped: the sandbox, which serves the user's other runs and their
- * background processes, stays. Any other abort leaves the command's end open for the next attempt to judge.
+ * background processes, stays. Any other abort leaves the command's end open: the next attempt judges it, or the run's own end tells of it.
  */
 function stoppedInTime(deps: HostLoopExecutorDeps, signal: AbortSignal, exited: Promise<ExecutorOutcome>): Promise<ExecutorOutcome> {
   return new Promise((resolve) => {

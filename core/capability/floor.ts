@@ -46,7 +46,7 @@ export const clampOutput = (bytes: number): number => Math.min(SAFETY.outputByte
 const STRICTNESS = { warn: 0, redact: 1, block: 2 } as const;
 
 /** A live secret is redacted and a shape is told of, unless policy asks for more. */
-export function leakTermsOf(decision: Decision): LeakTerms {
+function leakTermsOf(decision: Decision): LeakTerms {
   let { exact, shapes } = DEFAULT_LEAK_TERMS;
   for (const obligation of decision.obligations) {
     if (obligation.kind !== 'leaks') continue;

@@ -8,7 +8,7 @@ import type { BoundCall, Verdict } from './authorize.ts';
 import type { CallDeps } from './call.ts';
 import type { Amounts } from './ceilings.ts';
 import { storeEffect } from './dispatch.ts';
-import { leakTermsOf, type Terms, termsOf } from './floor.ts';
+import { type Terms, termsOf } from './floor.ts';
 import { keepOutcome } from './outcome.ts';
 import { evidenceLine } from './redact.ts';
 import { approvalGate, eventOf, type FinalReply, leaksOf, replyOf, unknownGate } from './reply.ts';
@@ -31,6 +31,7 @@ export type Opened = { readonly row: CallRow; readonly sealed: Sealed } | { read
 interface Decided {
   readonly fate: Fate;
   readonly verdict: Verdict;
+  readonly terms: Terms;
 }
 
 /**
@@ -52,10 +53,11 @@ export async function openCall(deps: CallDeps, run: LiveRun, bound: BoundCall, d
 /** What becomes of the call. An approved one is held to the rules that run when its files are placed: the sandbox could have taken its time. */
 async function decided(deps: CallDeps, run: LiveRun, bound: BoundCall, decide: () => Verdict): Promise<Decided> {
   for (let verdict = decide(); ; ) {
-    const fate = await fateOf(deps, run, bound, verdict, termsFor(deps, bound, verdict), deps.broker.liveSecrets(run.scope));
-    if (fate.kind !== 'go' || fate.consent === undefined) return { fate, verdict };
+    const terms = termsFor(deps, bound, verdict);
+    const fate = await fateOf(deps, run, bound, verdict, terms, deps.broker.liveSecrets(run.scope));
+    if (fate.kind !== 'go' || fate.consent === undefined) return { fate, verdict, terms };
     const now = decide();
-    if (isSame(now, verdict)) return { fate, verdict };
+    if (isSame(now, verdict)) return { fate, verdict, terms };
     verdict = now;
   }
 }
@@ -75,8 +77,9 @@ function termsFor(deps: CallDeps, { descriptor, request }: BoundCall, { decision
 }
 
 /** Decision, ledger row, permit and event in one durable write; or the answer that an earlier attempt left. */
-async function write(deps: CallDeps, scope: CallScope, bound: BoundCall, { fate, verdict }: Decided, reserved: Amounts): Promise<Opened> {
-  const closing = await closingOf(deps, scope, bound, { fate, verdict });
+async function write(deps: CallDeps, scope: CallScope, bound: BoundCall, ruling: Decided, reserved: Amounts): Promise<Opened> {
+  const { fate, verdict, terms } = ruling;
+  const closing = await closingOf(deps, scope, bound, ruling);
   const { descriptor, request, argsDigest } = bound;
   const { decision, inputDigest, input } = verdict;
   const nowMs = deps.clock.now();
@@ -85,7 +88,7 @@ async function write(deps: CallDeps, scope: CallScope, bound: BoundCall, { fate,
   const sealed: Sealed = {
     id: newId('permit', nowMs),
     deadlineMs,
-    terms: termsFor(deps, bound, verdict),
+    terms,
     keepControls: controls === 'keep',
     argv: fate.kind === 'go' ? fate.consent?.argv : undefined,
   };
@@ -130,13 +133,13 @@ async function closingOf(
   deps: CallDeps,
   scope: CallScope,
   { descriptor, request }: BoundCall,
-  { fate, verdict: { decision } }: Decided,
+  { fate, terms }: Decided,
 ): Promise<OpenCall['closing']> {
   if (descriptor.runsIn !== 'store' || fate.kind !== 'go') return undefined;
   const secrets = deps.broker.liveSecrets(scope);
   const { outcome, effect } = await storeEffect(deps, scope.thread, descriptor, request.args);
   const { step, call } = request.key;
-  const rules = { capability: descriptor.name, secrets, leaks: leakTermsOf(decision), outputBytes: deps.capacity.outputDefaultBytes };
+  const rules = { capability: descriptor.name, secrets, leaks: terms.leaks, outputBytes: deps.capacity.outputDefaultBytes };
   const { leaks, ...kept } = keepOutcome(outcome, rules, effect);
   return { ...kept, event: eventOf(scope, 'call.completed', { capability: descriptor.name, step, call, ...leaksOf(leaks) }) };
 }

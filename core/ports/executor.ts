@@ -12,7 +12,7 @@ export interface Executor {
   execute(task: ExecutorTask): Promise<ExecutorOutcome>;
 }
 
-/** Reason of an abort that a person asked for. Any other (a lost lease, a closing kernel) leaves the run to its next attempt. */
+/** Reason of an abort that a person asked for. One without a reason of these two (a lost lease, a closing kernel) leaves the run to its next attempt. */
 export const CANCELLED = 'cancelled';
 
 /** Reason of an abort at the run's deadline: no next attempt will judge what is open. */
